@@ -9,6 +9,7 @@
 #include "policy/amounts.h"
 #include "policy/declared_object.h"
 #include "policy/decode.h"
+#include "policy/line_name.h"
 #include "topology/base/status.h"
 
 namespace tranche {
@@ -71,6 +72,15 @@ void ReadNamespace(const Field& field, std::string& target) {
   }
 }
 
+// "h100" or "h100@spot-eu", the model in lower case.
+std::optional<std::string> LineNamed(std::string_view text) {
+  const auto [model, pool] = PartsOf(text);
+  const bool pool_reads = pool.size() == text.size() - model.size() ? pool.empty() : IsName(pool);
+  const std::optional<std::string> named = ModelNamed(model);
+  if (!named || !pool_reads) return std::nullopt;
+  return LineName(*named, pool);
+}
+
 void ReadRates(const Field& field, GpuBudget& budget) {
   const std::map<std::string, Field> members = field.Members();
   if (members.size() > kMostRates) {
@@ -79,13 +89,13 @@ void ReadRates(const Field& field, GpuBudget& budget) {
   }
   std::map<std::string, int64_t> rates;
   for (const auto& [name, rate] : members) {
-    const std::optional<std::string> model = ModelNamed(name);
-    if (!model || model == kAnyModel) {
-      rate.Fail("a GPU model name as key");
-    } else if (rates.contains(*model)) {
-      rate.Fail("every model once");
+    const std::optional<std::string> line = LineNamed(name);
+    if (!line || line == kAnyModel) {
+      rate.Fail("as key a GPU model name, or MODEL@POOL or any@POOL for the GPUs of a pool");
+    } else if (rates.contains(*line)) {
+      rate.Fail("every model and pool once");
     } else if (const auto thousandths = ThousandthsOf(rate, kMostRate)) {
-      rates[*model] = *thousandths;
+      rates[*line] = *thousandths;
     }
   }
   budget.rates.assign(rates.begin(), rates.end());

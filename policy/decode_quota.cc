@@ -1,7 +1,10 @@
 #include <algorithm>
 #include <array>
 #include <cstddef>
+#include <map>
 #include <optional>
+#include <string_view>
+#include <tuple>
 #include <utility>
 #include <vector>
 
@@ -10,14 +13,18 @@
 #include "policy/declared_object.h"
 #include "policy/decode.h"
 #include "policy/decode_selector.h"
-#include "policy/quota_amount.h"
 #include "topology/base/status.h"
+#include "topology/gpu_model.h"
+#include "topology/mig.h"
 
 namespace tranche {
 namespace {
 
 // Bounds of the CRD's schema (charts/tranche/crds), held for objects that come another way too.
 constexpr size_t kMostLines = 64;
+constexpr int64_t kMostGpus = 9'999'999;
+constexpr size_t kMostProfiles = 32;
+constexpr int64_t kMostSlices = 100'000;
 constexpr int64_t kMostWeight = 1'000'000;
 constexpr int kMostEvictionsPerHour = 10'000;
 
@@ -31,20 +38,107 @@ constexpr std::array kOnShrinks = {Choice<OnShrink>{"Keep", OnShrink::kKeep},
                                    Choice<OnShrink>{"Reclaim", OnShrink::kReclaim},
                                    Choice<OnShrink>{"Drain", OnShrink::kDrain}};
 
-void ReadModel(const Field& field, const std::vector<QuotaLine>& earlier, std::string& model) {
-  Assign(model, ModelOf(field));
-  const bool again = std::any_of(earlier.begin(), earlier.end(), [&](const QuotaLine& line) {
-    return !model.empty() && line.model == model;
-  });
-  if (again) field.Fail("every model once");
+// By the profile's name, an alias, or as it stands in a resource name ("1g.10gb.me").
+std::optional<std::string> CanonicalProfile(const std::vector<const MigBoard*>& boards,
+                                            std::string_view name) {
+  const std::optional<MigResourceName> tail = ParseMigResourceTail(name);
+  for (const MigBoard* board : boards) {
+    const MigProfile* profile = FindMigProfile(*board, name);
+    if (profile == nullptr && tail && !tail->shared) {
+      profile = FindMigProfile(*board, tail->profile);
+    }
+    if (profile != nullptr) return std::string(profile->name);
+  }
+  return std::nullopt;
+}
+
+std::string ProfileRule(const std::vector<const MigBoard*>& boards, const std::string& model) {
+  if (boards.empty()) return fmt::format("gpus, since no MIG profile of {} is known", model);
+  std::vector<std::string_view> names;
+  for (const MigBoard* board : boards) {
+    for (const MigProfile& profile : board->profiles) names.push_back(profile.name);
+  }
+  return fmt::format("a MIG profile of {} ({}) as key", model, fmt::join(names, ", "));
+}
+
+void ReadSlices(const Field& field, const std::string& model, QuotaAmount& amount) {
+  if (model == kAnyModel) {
+    field.Fail("gpus on the line any, whose GPUs have no slices in common");
+    return;
+  }
+  const std::map<std::string, Field> counts = field.Members();
+  if (model.empty()) return;
+  if (counts.empty() || counts.size() > kMostProfiles) {
+    field.Fail(fmt::format("1..{} MIG profiles and their counts", kMostProfiles));
+  }
+  const std::vector<const MigBoard*> boards = BoardsOfModel(model);
+  std::map<std::string, int64_t> slices;
+  for (const auto& [name, count] : counts) {
+    const std::optional<std::string> profile = CanonicalProfile(boards, name);
+    if (!profile) {
+      count.Fail(ProfileRule(boards, model));
+    } else if (slices.contains(*profile)) {
+      count.Fail(fmt::format("every profile once, and {} stands here twice", *profile));
+    } else {
+      ReadInteger(count, 0, kMostSlices, slices[*profile]);
+    }
+  }
+  amount.slices.assign(slices.begin(), slices.end());
+}
+
+void ReadMemory(const Field& field, const std::string& model, QuotaAmount& amount) {
+  if (model == kAnyModel) {
+    field.Fail("gpus on the line any, whose GPUs differ in memory");
+  } else {
+    Assign(amount.memory, MemoryOf(field));
+  }
+}
+
+// `model`: the line's, in lower case; empty where it could not be read. Profiles must exist on a
+// MIG board of that model and are kept under their canonical names; slices and memory make no sense
+// on the line "any".
+void ReadQuotaAmount(const Field& field, const std::string& model, QuotaAmount& amount) {
+  int forms = 0;
+  const auto take = [&](QuotaAmount::Form form) {
+    amount.form = form;
+    ++forms;
+  };
+  const bool is_object =
+      field.ReadMembers({{"gpus",
+                          [&](const Field& gpus) {
+                            take(QuotaAmount::Form::kGpus);
+                            if (const auto milli = ThousandthsOf(gpus, kMostGpus)) {
+                              amount.gpus = MilliGpu::Of(*milli);
+                            }
+                          }},
+                         {"slices",
+                          [&](const Field& slices) {
+                            take(QuotaAmount::Form::kSlices);
+                            ReadSlices(slices, model, amount);
+                          }},
+                         {"gpuMemory", [&](const Field& memory) {
+                            take(QuotaAmount::Form::kMemory);
+                            ReadMemory(memory, model, amount);
+                          }}});
+  if (is_object && forms != 1) field.Fail("exactly one of gpus, slices, gpuMemory");
 }
 
 void ReadLine(const Field& field, std::vector<QuotaLine>& lines) {
   constexpr std::string_view kAmountRule = "one of gpus, slices, gpuMemory";
   QuotaLine line;
+  // The API server defaults what is not there to "".
+  field.ReadSomeMembers({{"pool", [&](const Field& pool) {
+                            if (pool.Text() != "") ReadName(pool, line.pool);
+                          }}});
+  const bool for_all = !line.pool.empty();
+  if (for_all) line.model = kAnyModel;
+  const auto read_model = [&](const Field& model) {
+    if (for_all && model.Text() == "") return;
+    line.model = ModelOf(model).value_or("");
+  };
   field.ReadMembers(
-      {{"model", [&](const Field& model) { ReadModel(model, lines, line.model); },
-        "a GPU model name or \"any\""},
+      {{"model", read_model, for_all ? "" : "a GPU model name or \"any\""},
+       {"pool", [](const Field& /*pool*/) {}},
        {"nominal",
         [&](const Field& nominal) { ReadQuotaAmount(nominal, line.model, line.nominal); },
         kAmountRule},
@@ -56,13 +150,17 @@ void ReadLine(const Field& field, std::vector<QuotaLine>& lines) {
        {"lendLimit", [&](const Field& limit) {
           ReadQuotaAmount(limit, line.model, line.lend_limit.emplace());
         }}});
+  const bool again = std::ranges::any_of(lines, [&line](const QuotaLine& earlier) {
+    return earlier.model == line.model && earlier.pool == line.pool;
+  });
+  if (again && !line.model.empty()) field.Fail("every model and pool once");
   lines.push_back(std::move(line));
 }
 
 void ReadLines(const Field& field, std::vector<QuotaLine>& lines) {
   for (const Field& line : field.Items(0, kMostLines)) ReadLine(line, lines);
-  std::sort(lines.begin(), lines.end(),
-            [](const QuotaLine& left, const QuotaLine& right) { return left.model < right.model; });
+  std::ranges::sort(lines, {},
+                    [](const QuotaLine& line) { return std::tie(line.model, line.pool); });
 }
 
 void ReadReclaim(const Field& field, GpuQuota& quota) {

@@ -197,9 +197,11 @@ bool IsWord(std::string_view text, size_t most, Letters letters, std::string_vie
          });
 }
 
+bool IsName(std::string_view text) { return IsWord(text, kMaxName, Letters::kLower, "-."); }
+
 void ReadName(const Field& field, std::string& target) {
   const std::optional<std::string_view> text = field.Text();
-  if (text && IsWord(*text, kMaxName, Letters::kLower, "-.")) {
+  if (text && IsName(*text)) {
     target = *text;
   } else {
     field.Fail("a name of a-z, 0-9, - and .");

@@ -84,6 +84,7 @@ enum class Letters { kLower, kAny };
 bool IsWord(std::string_view text, size_t most, Letters letters, std::string_view inner);
 
 // A name of an object of the cluster: a DNS subdomain.
+bool IsName(std::string_view text);
 void ReadName(const Field& field, std::string& target);
 
 // Adds an item of a list that holds everything once.

@@ -2,6 +2,9 @@
 
 #include <algorithm>
 #include <optional>
+#include <set>
+
+#include "policy/line_name.h"
 
 namespace tranche {
 namespace {
@@ -82,6 +85,24 @@ const GpuPool* PolicySet::PoolOf(const Labels& labels) const {
     if (found == labels.end()) return std::nullopt;
     return found->second;
   });
+}
+
+const std::string& PolicySet::MeteredName(const GpuPool* pool) const {
+  static const std::string kNone;
+  return pool != nullptr && std::ranges::binary_search(metered_pools, pool->name) ? pool->name
+                                                                                  : kNone;
+}
+
+void PolicySet::FindMeteredPools() {
+  std::set<std::string> names;
+  for (const GpuQuota& quota : quotas) {
+    for (const QuotaLine& line : quota.lines) names.insert(line.pool);
+  }
+  for (const GpuBudget& budget : budgets) {
+    for (const auto& [name, rate] : budget.rates) names.emplace(PartsOf(name).pool);
+  }
+  names.erase("");
+  metered_pools.assign(names.begin(), names.end());
 }
 
 std::map<std::string, std::vector<std::string>> PolicySet::FindOwners() {

@@ -23,7 +23,10 @@ struct PolicySet {
   std::vector<GpuPool> pools;                // ascending name
   std::vector<GpuPrice> prices;              // ascending name, all of one currency
   std::map<std::string, Labels> namespaces;  // known ones; kubernetes.io/metadata.name always set
-  // What follows from both: by leaf, the known namespaces it alone owns, ascending.
+  // What follows from quotas and budgets: pools that lines or rates are of, ascending.
+  std::vector<std::string> metered_pools;
+  // What follows from quotas and namespaces: by leaf, the known namespaces it alone owns,
+  // ascending.
   std::map<std::string, std::vector<std::string>> owned;
   friend bool operator==(const PolicySet&, const PolicySet&) = default;
 
@@ -44,6 +47,10 @@ struct PolicySet {
   // What the one node policy for a node with these labels says: of those whose selector matches the
   // one with the most requirements, then the first by name. Cost as of PoolOf.
   NodeRules RulesOf(const FindLabel& label) const;
+  // The pool's name where GPUs are charged by it, else empty. O(log pools).
+  const std::string& MeteredName(const GpuPool* pool) const;
+  // Makes `metered_pools`. Cost: lines and rates.
+  void FindMeteredPools();
   // Makes `owned`. Returns the namespaces that several quotas own, by quota. Cost: namespaces x
   // quotas.
   std::map<std::string, std::vector<std::string>> FindOwners();

@@ -6,6 +6,7 @@
 
 #include "fmt/format.h"
 #include "policy/decode.h"
+#include "policy/line_name.h"
 
 namespace tranche {
 namespace {
@@ -250,6 +251,25 @@ std::vector<GpuPrice> JudgePrices(const ByName<GpuPrice>& wanted, const ByName<G
   return in_force;
 }
 
+// Pools that lines and rates are of and that are not there.
+void NoteUnknownPools(const PolicySet& set, const ByName<GpuPool>& pools, Findings& findings) {
+  const auto note = [&](const char* kind, const std::string& object, const char* field,
+                        std::string_view pool) {
+    if (pool.empty() || pools.contains(std::string(pool))) return;
+    findings.Note(kind, object, "UnknownPool",
+                  fmt::format("{}: expected the name of a GPUPool, found \"{}\"; it is of no GPU",
+                              field, pool));
+  };
+  for (const GpuQuota& quota : set.quotas) {
+    for (const QuotaLine& line : quota.lines) note("GPUQuota", quota.name, "spec.lines", line.pool);
+  }
+  for (const GpuBudget& budget : set.budgets) {
+    for (const auto& [name, rate] : budget.rates) {
+      note("GPUBudget", budget.name, "spec.rates", PartsOf(name).pool);
+    }
+  }
+}
+
 }  // namespace
 
 PolicyStore::PolicyStore(GpuPolicy defaults, UseReading use)
@@ -320,6 +340,8 @@ bool PolicyStore::Commit() {
   set.node_policies = JudgeNodePolicies(policies_, findings);
   set.pools = JudgePools(pools_, findings);
   set.prices = JudgePrices(prices_, pools_, findings);
+  set.FindMeteredPools();
+  NoteUnknownPools(set, pools_, findings);
   FindLeafConflicts(set.FindOwners(), findings);
 
   std::vector<Finding> sorted = findings.Sorted();

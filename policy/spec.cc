@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "policy/line_name.h"
+
 namespace tranche {
 
 GpuClass DefaultClass(const std::string& name) {
@@ -35,6 +37,22 @@ GpuClass DefaultClass(const std::string& name) {
     result.charge_factor = 250;
   }
   return result;
+}
+
+int64_t RateOf(const GpuBudget& budget, std::string_view charged) {
+  const LineParts of = PartsOf(charged);
+  int64_t best = kUsualRate;
+  int best_fit = 0;
+  for (const auto& [name, thousandths] : budget.rates) {
+    const LineParts rate = PartsOf(name);
+    const bool suits = (rate.model == of.model || rate.model == kAnyModel) &&
+                       (rate.pool.empty() || rate.pool == of.pool);
+    const int fit = 1 + (rate.pool.empty() ? 0 : 2) + (rate.model == kAnyModel ? 0 : 1);
+    if (!suits || fit <= best_fit) continue;
+    best = thousandths;
+    best_fit = fit;
+  }
+  return best;
 }
 
 std::optional<int> CapacityChoice(const GpuClass* gpu_class, CapacityType capacity) {

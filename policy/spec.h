@@ -148,6 +148,10 @@ struct QuotaLine {
   QuotaAmount nominal;
   std::optional<QuotaAmount> borrow_limit;  // absent: no cap
   std::optional<QuotaAmount> lend_limit;    // absent: all
+  // Name of a GPUPool; empty: any. GPUs of the pool are charged to the line of the model in the
+  // pool, else to that of the pool, else to that of the model: to the first of these that a quota
+  // of the same tree has; and to kAnyModel's as all are.
+  std::string pool = {};
   friend bool operator==(const QuotaLine&, const QuotaLine&) = default;
 };
 
@@ -165,7 +169,7 @@ struct GpuQuota {
   std::string parent;  // empty: a root
   QuotaMode mode = QuotaMode::kEnforce;
   std::optional<LabelSelector> namespaces;  // set: a leaf
-  std::vector<QuotaLine> lines;             // ascending model, each once
+  std::vector<QuotaLine> lines;             // ascending model and pool, each once
   int64_t weight = 1;                       // 0..1,000,000, of fair share
   ReleasePolicy release = ReleasePolicy::kOnTermination;
   OnShrink on_shrink = OnShrink::kKeep;
@@ -199,15 +203,21 @@ struct GpuBudget {
   std::string ns;               // a namespace
   int64_t milli_gpu_hours = 0;  // per window
   BudgetWindow window;
-  std::vector<std::pair<std::string, int64_t>> rates;  // model -> thousandths; others 1000
-  int rollover_max_percent = 0;                        // 0..1000 of the base
-  int rollover_max_windows = 0;                        // 0..12
-  int max_debt_percent = 20;                           // 0..100 of the base
-  std::vector<int> notify_at_percent;                  // ascending
+  // Thousandths by line_name.h, kAnyModel in pools alone; of several the most exact as of quota
+  // lines; others 1000.
+  std::vector<std::pair<std::string, int64_t>> rates;
+  int rollover_max_percent = 0;        // 0..1000 of the base
+  int rollover_max_windows = 0;        // 0..12
+  int max_debt_percent = 20;           // 0..100 of the base
+  std::vector<int> notify_at_percent;  // ascending
   MeterFrom meter_from = MeterFrom::kBind;
   OnExhaustion on_exhaustion = OnExhaustion::kDemote;
   friend bool operator==(const GpuBudget&, const GpuBudget&) = default;
 };
+
+inline constexpr int64_t kUsualRate = 1000;
+// What an hour of a charge of that name costs of the budget, in thousandths.
+int64_t RateOf(const GpuBudget& budget, std::string_view charged);
 
 // ---- GPUClass -----------------------------------------------------------------------------------
 

@@ -21,8 +21,8 @@ namespace tranche {
 struct HeldTimeRow {
   std::string leaf;            // empty: none
   std::string workload_class;  // empty: none
-  std::string model;
-  Int128 quanta_ms = 0;  // never falls from one reading to the next
+  std::string model;           // by line_name.h, as of ModelCharge
+  Int128 quanta_ms = 0;        // never falls from one reading to the next
 };
 
 struct NamespaceHeldRow {

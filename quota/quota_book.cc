@@ -13,7 +13,6 @@ namespace {
 
 constexpr Millis kDecayHalfLife = std::chrono::hours(168);
 constexpr Millis kPastKept = std::chrono::hours(24 * 33);  // longer than any window
-constexpr int64_t kThousandth = 1000;
 // Namespaces and priority classes remembered; questions may name any.
 constexpr std::size_t kMostRoutes = 20'000;
 
@@ -71,7 +70,7 @@ void QuotaBook::AddToTree(const HeldWork& work, int sign) {
   const GpuClass* gpu_class = set_->ClassNamed(work.workload_class);
   const bool never = gpu_class != nullptr && gpu_class->preemptible == Preemptible::kNever;
   for (const ModelCharge& part : work.parts) {
-    const LineId line = tree_.FindLine(part.model);
+    const LineId line = tree_.LineOf(leaf, part.model);
     if (sign > 0) {
       tree_.Add(leaf, line, part.charge);
     } else {
@@ -117,12 +116,9 @@ bool QuotaBook::MetersOf(const HeldWork& work, const GpuBudget& budget) const {
 
 int64_t QuotaBook::WeightFor(const GpuBudget& budget, const std::string& model,
                              const std::string& workload_class) const {
-  int64_t rate = kThousandth;
-  for (const auto& [name, thousandths] : budget.rates) {
-    if (name == model) rate = thousandths;
-  }
+  const int64_t rate = RateOf(budget, model);
   const GpuClass* gpu_class = set_->ClassNamed(workload_class);
-  return rate * (gpu_class == nullptr ? kThousandth : gpu_class->charge_factor);
+  return rate * (gpu_class == nullptr ? kUsualRate : gpu_class->charge_factor);
 }
 
 QuotaMembership QuotaBook::MembershipOf(const std::string& ns,
@@ -214,8 +210,8 @@ bool QuotaBook::FitsNever(const QuotaMembership& membership,
                           std::span<const ModelCharge> parts) const {
   if (!IsNever(membership)) return true;
   return std::ranges::all_of(parts, [&](const ModelCharge& part) {
-    return AskNominal(membership.leaf, tree_.FindLine(part.model), part.charge).refusal ==
-           QuotaRefusal::kNone;
+    const LineId line = tree_.LineOf(membership.leaf, part.model);
+    return AskNominal(membership.leaf, line, part.charge).refusal == QuotaRefusal::kNone;
   });
 }
 
@@ -226,7 +222,7 @@ Admission QuotaBook::Admit(const QuotaMembership& membership, std::span<const Mo
   if (admission.code != AdmissionCode::kAdmitted || membership.leaf == kNoQuota) return admission;
   std::size_t added = 0;
   for (std::size_t i = 0; i < parts.size(); ++i) {
-    const LineId line = tree_.FindLine(parts[i].model);
+    const LineId line = tree_.LineOf(membership.leaf, parts[i].model);
     QuotaVerdict verdict;
     if (IsNever(membership)) verdict = AskNominal(membership.leaf, line, parts[i].charge);
     if (verdict.refusal == QuotaRefusal::kNone) {
@@ -245,7 +241,8 @@ Admission QuotaBook::Admit(const QuotaMembership& membership, std::span<const Mo
     ++added;
   }
   while (added-- > 0) {
-    tree_.Remove(membership.leaf, tree_.FindLine(parts[added].model), parts[added].charge);
+    const ModelCharge& part = parts[added];
+    tree_.Remove(membership.leaf, tree_.LineOf(membership.leaf, part.model), part.charge);
   }
   return admission;
 }

@@ -134,7 +134,7 @@ void QuotaBook::RebuildTree() {
     node.parent = quota.parent;
     for (const QuotaLine& line : quota.lines) {
       const absl::StatusOr<LineLimits> limits = ToLimits(line);
-      if (limits.ok()) node.lines.emplace_back(line.model, *limits);
+      if (limits.ok()) node.lines.emplace_back(LineName(line.model, line.pool), *limits);
     }
     for (const Meter& meter : meters_) {
       const GpuBudget& budget = meter.meter.spec();

@@ -10,6 +10,7 @@ namespace tranche {
 std::vector<MarkUnit> QuotaBook::UnitsOf(const std::string& leaf, const LeafUse* use,
                                          std::vector<std::size_t>& unit_of, Kept kept,
                                          const std::unordered_set<PodUid>& gone) const {
+  const QuotaId quota = tree_.Find(leaf);
   std::map<std::string, std::size_t> gangs;
   std::vector<MarkUnit> units;
   const auto add = [&](const PodUid& uid, const HeldWork& work) {
@@ -28,7 +29,7 @@ std::vector<MarkUnit> QuotaBook::UnitsOf(const std::string& leaf, const LeafUse*
     unit.start = std::min(unit.start, work.since);
     unit.demoted |= work.demoted;
     for (const ModelCharge& part : work.parts) {
-      const LineId line = tree_.FindLine(part.model);
+      const LineId line = tree_.LineOf(quota, part.model);
       const auto same = std::ranges::find(unit.parts, line, &MarkUnit::Part::line);
       if (same == unit.parts.end()) {
         unit.parts.push_back({line, part.charge});
@@ -47,7 +48,7 @@ std::vector<MarkUnit> QuotaBook::UnitsOf(const std::string& leaf, const LeafUse*
   for (const auto& [uid, work] : earmarks_) {
     if (kept == Kept::kCounted && work.leaf == leaf && !work.tentative) add(uid, work);
   }
-  if (suspended_.contains(tree_.Find(leaf))) {
+  if (suspended_.contains(quota)) {
     for (MarkUnit& unit : units) unit.demoted = true;
   }
   return units;
@@ -98,7 +99,8 @@ void QuotaBook::NoteWithinNominal(const std::string& leaf, LeafUse& use,
 void QuotaBook::Remark(const std::string& leaf, LeafUse& use) {
   std::vector<std::size_t> unit_of;
   const std::vector<MarkUnit> units = UnitsOf(leaf, &use, unit_of);
-  const std::vector<LineMarks> marks = MarksOf(tree_.Find(leaf), units);
+  const QuotaId quota = tree_.Find(leaf);
+  const std::vector<LineMarks> marks = MarksOf(quota, units);
   NoteWithinNominal(leaf, use, marks, unit_of);
   use.marked = {};
   std::size_t at = 0;
@@ -112,8 +114,10 @@ void QuotaBook::Remark(const std::string& leaf, LeafUse& use) {
         use.marked.non_preemptible = AddSaturating(use.marked.non_preemptible, part.charge);
       }
       if (!borrowed || work->released) continue;
-      for (const std::string& line : {part.model, std::string(kAnyModel)}) {
-        use.marked.borrowed[line] = AddSaturating(use.marked.borrowed[line], part.charge);
+      for (const LineId line : {tree_.LineOf(quota, part.model), kAnyLine}) {
+        if (line == kNoLine) continue;
+        Charge& sum = use.marked.borrowed[tree_.line_name(line)];
+        sum = AddSaturating(sum, part.charge);
       }
     }
   }
@@ -159,7 +163,7 @@ LineMarks QuotaBook::MarksIfAdded(const QuotaMembership& membership,
   unit.start = now;
   unit.demoted = suspended_.contains(membership.leaf);
   for (const ModelCharge& part : parts) {
-    unit.parts.push_back({tree_.FindLine(part.model), part.charge});
+    unit.parts.push_back({tree_.LineOf(membership.leaf, part.model), part.charge});
   }
   // After everything of its rank that runs: it is the newest, and no key is above this one.
   unit.key.push_back('\x7f');

@@ -53,7 +53,7 @@ std::vector<QuotaReport> QuotaBook::Quotas(Instant now) {
     report.workloads_borrowed = marked.borrowed_workloads;
     report.non_preemptible = marked.non_preemptible;
     for (QuotaLineReport& line : report.lines) {
-      const auto borrowed = marked.borrowed.find(line.line.model);
+      const auto borrowed = marked.borrowed.find(line.line.name);
       if (borrowed != marked.borrowed.end()) line.marked_borrowed = borrowed->second;
     }
     reports.push_back(std::move(report));
@@ -63,14 +63,16 @@ std::vector<QuotaReport> QuotaBook::Quotas(Instant now) {
 
 bool QuotaBook::FitsBeside(QuotaId first, std::span<const ModelCharge> taken, QuotaId second,
                            std::span<const ModelCharge> wanted) {
-  for (const ModelCharge& part : taken) tree_.Add(first, tree_.FindLine(part.model), part.charge);
+  for (const ModelCharge& part : taken) {
+    tree_.Add(first, tree_.LineOf(first, part.model), part.charge);
+  }
   bool fits = true;
   for (const ModelCharge& part : wanted) {
-    const QuotaVerdict verdict = tree_.Check(second, tree_.FindLine(part.model), part.charge);
+    const QuotaVerdict verdict = tree_.Check(second, tree_.LineOf(second, part.model), part.charge);
     fits &= verdict.refusal == QuotaRefusal::kNone;
   }
   for (const ModelCharge& part : taken) {
-    tree_.Remove(first, tree_.FindLine(part.model), part.charge);
+    tree_.Remove(first, tree_.LineOf(first, part.model), part.charge);
   }
   return fits;
 }
@@ -150,20 +152,21 @@ std::string QuotaBook::Explain(const QuotaMembership& membership, const Admissio
   }
   if (membership.leaf == kNoQuota || admission.quota.refusal == QuotaRefusal::kNone) return "";
   const QuotaVerdict& verdict = admission.quota;
-  const std::string& model = tree_.line_name(verdict.line);
+  const std::string& name = tree_.line_name(verdict.line);
   const std::string& leaf = tree_.name(membership.leaf);
   QuotaLineView view;
   for (const QuotaLineView& line : tree_.View(membership.leaf)) {
-    if (line.model == model) view = line;
+    if (line.name == name) view = line;
   }
   const Dimension dimension = verdict.dimension;
   int64_t wanted = 0;
   for (const ModelCharge& part : parts) {
-    if (verdict.line == kAnyLine || part.model == model) wanted += PartOf(part.charge, dimension);
+    const LineId line = tree_.LineOf(membership.leaf, part.model);
+    if (verdict.line == kAnyLine || verdict.line == line) wanted += PartOf(part.charge, dimension);
   }
   std::string text = fmt::format(
       "{} uses {} {}{} (nominal {}, may reach {}), needs {}; {} can be had now, short by {}", leaf,
-      GpusRoundedUp(PartOf(view.used, dimension)), model,
+      GpusRoundedUp(PartOf(view.used, dimension)), name,
       dimension == Dimension::kMemory ? " by memory" : "",
       GpusRoundedDown(PartOf(view.nominal, dimension)),
       GpusRoundedDown(PartOf(view.reach, dimension)), GpusRoundedUp(wanted),

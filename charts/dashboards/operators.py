@@ -29,6 +29,10 @@ def model(series):
     return f"max by (model) ({series}{{{MODEL}}})"
 
 
+def pooled(series):
+    return f"max by (pool, model) ({series}{{{MODEL}}})"
+
+
 def quantile(share, series, labels=""):
     by = f"le, {labels}" if labels else "le"
     return (f"histogram_quantile({share}, sum by ({by}) "
@@ -91,6 +95,11 @@ def fleet():
             ("Memory", model("tranche_gpu_memory_capacity_bytes"), BYTES),
             ("Memory taken", model("tranche_gpu_memory_allocated_bytes"), BYTES),
         ], height=7),
+        table("By pool", "Cards of the nodes in each GPUPool and what of them is taken.",
+              ("pool", "model"), [
+                  ("Cards", pooled("tranche_pool_gpus"), GPUS),
+                  ("Allocated", pooled("tranche_pool_gpu_allocated"), GPUS),
+              ], height=7),
         graph("Allocated", "Share of each model that pods hold, of compute and memory the larger.",
               [(f"{model('tranche_gpu_allocated')} / {model('tranche_gpu_capacity')}",
                 "{{model}}")], RATIO, 8, maximum=1),

@@ -12,7 +12,7 @@ OF_TEAM = f'* on (budget) group_left (leaf) max by (budget, leaf) (tranche_budge
 
 def quota(series):
     """By team and line: the larger of compute and memory, once however many processes tell it."""
-    return f"max by (leaf, model) (tranche_quota_{series}_gpus{{{LINE}}})"
+    return f"max by (leaf, model, pool) (tranche_quota_{series}_gpus{{{LINE}}})"
 
 
 def budget(series):
@@ -48,8 +48,9 @@ def glance():
 def quotas():
     lines = table(
         "Quota by line", "What each team owns, uses, borrows, lends and could take in addition, by "
-        "GPU model. Below zero available: more is held than the limits allow, after an edit.",
-        ("leaf", "model"), [
+        "GPU model, and by pool where a line is of one. Below zero available: more is held than "
+        "the limits allow, after an edit.",
+        ("leaf", "model", "pool"), [
             ("Owned", quota("nominal"), GPUS),
             ("In use", quota("used"), GPUS),
             ("Borrowed", quota("borrowed"), GPUS, ("text", (0.001, "yellow"))),
@@ -59,7 +60,8 @@ def quotas():
     used = graph(
         "$leaf: used against owned", "GPUs in use by model; dashed what the team owns. Above the "
         "dashed line is borrowed.",
-        [(quota("used"), "{{model}} in use"), (quota("nominal"), "{{model}} owned")], GPUS,
+        [(quota("used"), "{{model}} {{pool}} in use"),
+         (quota("nominal"), "{{model}} {{pool}} owned")], GPUS,
         24, dashed="/owned$/", repeat="leaf")
     swing = graph(
         "Borrowed and lent", "Above zero what a team borrows, below zero what it lends.",
@@ -68,7 +70,7 @@ def quotas():
     room = graph(
         "Could be taken in addition", "GPUs that a team could still take, of its own and lent by "
         "others, if nodes have room. Unlimited is not drawn.",
-        [(f"{quota('available')} < Inf", "{{leaf}} {{model}}")], GPUS, minimum=None)
+        [(f"{quota('available')} < Inf", "{{leaf}} {{model}} {{pool}}")], GPUS, minimum=None)
     return [lines, used, swing, room]
 
 

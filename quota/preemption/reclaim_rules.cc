@@ -63,7 +63,7 @@ ReclaimRules::ReclaimRules(const ReclaimProblem& problem, ReclaimGeometry& geome
     kin_[id] = kin;
   }
   for (const QuotaLineView& view : trial_.View(path_.back())) {
-    lines_.push_back(trial_.FindLine(view.model));
+    lines_.push_back(trial_.FindLine(view.name));
   }
 }
 

@@ -47,7 +47,7 @@ Shrinker::Shrinker(const ReclaimProblem& problem, QuotaId leaf, ShrinkTarget tar
       order_(problem.units.size()),
       tally_(problem, problem.regions.size()) {
   for (const QuotaLineView& view : trial_.View(leaf)) {
-    lines_.push_back(trial_.FindLine(view.model));
+    lines_.push_back(trial_.FindLine(view.name));
   }
   std::vector<PlanCost> prices;
   for (std::size_t i = 0; i < problem.units.size(); ++i) {

@@ -10,9 +10,9 @@ namespace tranche {
 using QuotaId = Index<struct QuotaTag, int32_t>;
 inline constexpr QuotaId kNoQuota{-1};
 
-// One GPU model that some quota names, or `any`.
+// A line that some quota has, by its name: a GPU model, one in a pool, or `any`.
 using LineId = Index<struct LineTag, int32_t>;
 inline constexpr LineId kAnyLine{0};
-inline constexpr LineId kNoLine{-1};  // of a model that no quota names; sorts below `any`
+inline constexpr LineId kNoLine{-1};  // of what no quota has a line for; sorts below `any`
 
 }  // namespace tranche

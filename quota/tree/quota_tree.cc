@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "policy/line_name.h"
 #include "topology/base/check.h"
 #include "topology/base/int128.h"
 #include "topology/base/mark.h"
@@ -65,9 +66,28 @@ QuotaId QuotaTree::root(QuotaId id) const {
   return id;
 }
 
-LineId QuotaTree::FindLine(std::string_view model) const {
-  const auto at = std::find(lines_.begin(), lines_.end(), model);
+LineId QuotaTree::FindLine(std::string_view name) const {
+  const auto at = std::find(lines_.begin(), lines_.end(), name);
   return at == lines_.end() ? kNoLine : static_cast<LineId>(at - lines_.begin());
+}
+
+LineId QuotaTree::FindIn(std::string_view model, std::string_view pool) const {
+  const auto at = std::ranges::find_if(lines_, [&](std::string_view name) {
+    const LineParts parts = PartsOf(name);
+    return parts.model == model && parts.pool == pool;
+  });
+  return at == lines_.end() ? kNoLine : static_cast<LineId>(at - lines_.begin());
+}
+
+LineId QuotaTree::LineOf(QuotaId id, std::string_view charged) const {
+  const auto [model, pool] = PartsOf(charged);
+  if (!pool.empty() && id != kNoQuota) {
+    for (const std::string_view of : {model, std::string_view(kAnyModel)}) {
+      const LineId line = FindIn(of, pool);
+      if (Limits(id, line)) return line;
+    }
+  }
+  return FindLine(model);
 }
 
 const std::string& QuotaTree::line_name(LineId line) const { return lines_[line]; }
@@ -86,11 +106,11 @@ int64_t QuotaTree::AvailableIn(QuotaId id, std::size_t column, Premise premise) 
   return std::min(least, AddSaturating(locals, AddSaturating(cell.subtree, -cell.used)));
 }
 
-QuotaVerdict QuotaTree::Check(QuotaId leaf, LineId model, const Charge& charge) const {
+QuotaVerdict QuotaTree::Check(QuotaId leaf, LineId own, const Charge& charge) const {
   TRANCHE_CHECK_GE(charge.compute, 0);
   TRANCHE_CHECK_GE(charge.memory, 0);
   QuotaVerdict verdict;
-  for (const LineId line : {model, kAnyLine}) {
+  for (const LineId line : {own, kAnyLine}) {
     if (line == kNoLine || !Limited(leaf, line)) continue;
     for (const Dimension dimension : kDimensions) {
       const int64_t amount = PartOf(charge, dimension);
@@ -155,16 +175,16 @@ QuotaId QuotaTree::WhoHoldsBack(QuotaId leaf, std::size_t column) const {
   return most;
 }
 
-void QuotaTree::Add(QuotaId leaf, LineId model, const Charge& charge) {
+void QuotaTree::Add(QuotaId leaf, LineId line, const Charge& charge) {
   for (const Dimension dimension : kDimensions) {
     const int64_t amount = PartOf(charge, dimension);
-    if (model > kAnyLine) Use(leaf, Column(model, dimension), amount);
+    if (line > kAnyLine) Use(leaf, Column(line, dimension), amount);
     Use(leaf, Column(kAnyLine, dimension), amount);
   }
 }
 
-void QuotaTree::Remove(QuotaId leaf, LineId model, const Charge& charge) {
-  Add(leaf, model, {-charge.compute, -charge.memory});
+void QuotaTree::Remove(QuotaId leaf, LineId line, const Charge& charge) {
+  Add(leaf, line, {-charge.compute, -charge.memory});
 }
 
 void QuotaTree::Use(QuotaId id, std::size_t column, int64_t amount) {
@@ -247,7 +267,7 @@ std::vector<QuotaLineView> QuotaTree::ViewWith(QuotaId id, LentOf lent_of) const
     const auto line = static_cast<LineId>(next % lines_.size());
     if (!Shown(id, line)) continue;
     QuotaLineView& view = views.emplace_back();
-    view.model = line_name(line);
+    view.name = line_name(line);
     for (const Dimension dimension : kDimensions) {
       const std::size_t column = Column(line, dimension);
       const Cell& cell = At(id, column);

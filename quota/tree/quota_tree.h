@@ -1,6 +1,7 @@
 // The quota tree: how much each team may use, of its nominal and of what others lend.
 //
-// quota-model section 2, per line (GPU model, or `any`) and dimension (compute, memory):
+// quota-model section 2, per line (GPU model, GPUs of a pool, or `any`) and dimension (compute,
+// memory):
 //
 //   exposed(n)   = min(subtree(n), lendLimit(n));  subtree(n) = nominal(n) + sum exposed(children)
 //   local(n)     = subtree(n) - exposed(n);        spill(n)   = max(0, used(n) - local(n))
@@ -9,12 +10,13 @@
 //                  + min(available(parent), exposed(n) - spill(n) + borrowLimit(n))
 //   available(root) = subtree - used
 //
-// A use is charged to its model's line and to `any`; a line that no quota of the tree (of that
-// root) defines is unlimited there. Where a tree has an `any` line, a quota without one has as
-// implied `any` nominal the sum of its model nominals. `suspended` leaves (an exhausted budget that
-// demotes) lose their nominal to their parent's pool: they may only borrow. A suspended root keeps
-// its capacity. An inner quota may hold charges of its own, from when it was a leaf; they count in
-// used(inner) beside the spill of its children.
+// A use is charged to one line and to `any`. That line is its model's, but on GPUs of a pool the
+// most exact that some quota of the tree (of that root) defines: of the model in the pool, of the
+// pool, of the model. A line that no quota of the tree defines is unlimited there. Where a tree has
+// an `any` line, a quota without one has as implied `any` nominal the sum of its other nominals.
+// `suspended` leaves (an exhausted budget that demotes) lose their nominal to their parent's pool:
+// they may only borrow. A suspended root keeps its capacity. An inner quota may hold charges of its
+// own, from when it was a leaf; they count in used(inner) beside the spill of its children.
 //
 // What each quota lends follows from the same numbers, from the root down:
 //
@@ -47,7 +49,7 @@ namespace tranche {
 struct QuotaNode {
   std::string name;
   std::string parent;                                     // empty: a root
-  std::vector<std::pair<std::string, LineLimits>> lines;  // model or "any"; ascending, each once
+  std::vector<std::pair<std::string, LineLimits>> lines;  // by name (line_name.h), each once
   bool suspended = false;
 };
 
@@ -63,7 +65,7 @@ enum class QuotaRefusal : uint8_t {
 struct QuotaVerdict {
   QuotaRefusal refusal = QuotaRefusal::kNone;
   bool borrows = false;  // fits, and more than the quota's own free nominal is taken
-  // Refused: the line and dimension that bind; of equal refusals the model line before `any`,
+  // Refused: the line and dimension that bind; of equal refusals the line before `any`,
   // compute before memory.
   LineId line = kAnyLine;
   Dimension dimension = Dimension::kCompute;
@@ -74,7 +76,7 @@ struct QuotaVerdict {
 
 // One line of one quota, for people.
 struct QuotaLineView {
-  std::string model;
+  std::string name;  // by line_name.h
   ChargeLimit nominal = Charge{};
   Charge used;      // of a leaf: charged; of an inner quota: of its whole subtree, before spill
   Charge lent;      // of its exposed capacity, what others use now: out(n)
@@ -96,19 +98,22 @@ class QuotaTree {
   const std::string& name(QuotaId id) const { return names_[id]; }
   QuotaId parent(QuotaId id) const { return parents_[id]; }
   QuotaId root(QuotaId id) const;
-  // kNoLine when no quota names the model; then only `any` is charged.
-  LineId FindLine(std::string_view model) const;
+  // kNoLine when no quota has it.
+  LineId FindLine(std::string_view name) const;
+  // The line that a charge of that name is charged to in the tree of the quota; kNoLine: only `any`
+  // is. Allocates nothing.
+  LineId LineOf(QuotaId id, std::string_view charged) const;
   const std::string& line_name(LineId line) const;
   // How many there are, `any` included.
   std::size_t lines() const { return lines_.size(); }
 
-  // May `charge` on a GPU of `model` be added to the leaf now? Changes nothing. A dimension of
+  // May `charge` be added to that line (LineOf) of the leaf now? Changes nothing. A dimension of
   // which nothing is asked refuses nothing.
-  QuotaVerdict Check(QuotaId leaf, LineId model, const Charge& charge) const;
+  QuotaVerdict Check(QuotaId leaf, LineId line, const Charge& charge) const;
   // Always succeed, also beyond every limit (pods others placed). Remove of what was added restores
   // every counter bit for bit.
-  void Add(QuotaId leaf, LineId model, const Charge& charge);
-  void Remove(QuotaId leaf, LineId model, const Charge& charge);
+  void Add(QuotaId leaf, LineId line, const Charge& charge);
+  void Remove(QuotaId leaf, LineId line, const Charge& charge);
 
   // Lines the quota defines (implied `any` included), and those its work is charged to although
   // others define them; `any` last.
@@ -161,6 +166,7 @@ class QuotaTree {
   bool Defined(QuotaId id, LineId line) const { return defined_[LineIndex(id, line)] != 0; }
   bool Limited(QuotaId id, LineId line) const { return limited_[LineIndex(id, line)] != 0; }
   bool Shown(QuotaId id, LineId line) const;
+  LineId FindIn(std::string_view model, std::string_view pool) const;
 
   absl::Status Link(const std::vector<QuotaNode>& nodes);
   void Declare(const std::vector<QuotaNode>& nodes);
@@ -185,7 +191,7 @@ class QuotaTree {
   std::vector<QuotaId> parents_;
   std::vector<std::vector<QuotaId>> children_;
   std::vector<QuotaId> order_;      // parents before children
-  std::vector<std::string> lines_;  // `any`, then the models, ascending
+  std::vector<std::string> lines_;  // `any`, then the others, ascending
   std::vector<Cell> cells_;         // quota x line x dimension
   std::vector<char> defined_;       // quota x line: it has the line
   std::vector<char> limited_;       // quota x line: somebody in its tree has the line

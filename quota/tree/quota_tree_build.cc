@@ -57,19 +57,19 @@ absl::Status QuotaTree::Link(const std::vector<QuotaNode>& nodes) {
 }
 
 void QuotaTree::Declare(const std::vector<QuotaNode>& nodes) {
-  std::set<std::string> models;
+  std::set<std::string> names;
   for (const QuotaNode& node : nodes) {
-    for (const auto& [model, limits] : node.lines) models.insert(model);
+    for (const auto& [name, limits] : node.lines) names.insert(name);
   }
-  models.erase(kAnyModel);
+  names.erase(kAnyModel);
   lines_.push_back(kAnyModel);
-  lines_.insert(lines_.end(), models.begin(), models.end());
+  lines_.insert(lines_.end(), names.begin(), names.end());
   defined_.resize(size() * lines_.size());
   limited_.resize(size() * lines_.size());
   cells_.resize(size() * lines_.size() * 2);
   for (const QuotaId id : order_) {
-    for (const auto& [model, limits] : nodes[id].lines) {
-      const LineId line = FindLine(model);
+    for (const auto& [name, limits] : nodes[id].lines) {
+      const LineId line = FindLine(name);
       defined_[LineIndex(id, line)] = 1;
       limited_[LineIndex(root(id), line)] = 1;
       for (const Dimension dimension : kDimensions) {

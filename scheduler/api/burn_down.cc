@@ -54,10 +54,7 @@ bool BurnDown::Meters(const ledger::ExportRow& row) const {
 }
 
 int64_t BurnDown::WeightOf(const ledger::ExportRow& row) const {
-  int64_t rate = kThousandth;
-  for (const auto& [model, thousandths] : budget_.report.spec.rates) {
-    if (model == row.interval.parts.front().model) rate = thousandths;
-  }
+  const int64_t rate = RateOf(budget_.report.spec, row.interval.parts.front().model);
   const auto factor = budget_.factors.find(row.interval.workload_class);
   return rate * (factor == budget_.factors.end() ? kThousandth : factor->second);
 }

@@ -46,7 +46,9 @@ Json NumberDown(Limit quanta) {
 Json QuotaJson(const QuotaView& view) {
   const QuotaReport& report = view.report;
   const auto line_json = [&view](const QuotaLineReport& line) -> Json {
-    return {{"model", line.line.model},
+    const LineParts of = PartsOf(line.line.name);
+    return {{"model", of.model},
+            {"pool", TextOrNull(std::string(of.pool))},
             {"nominalGpus", NumberDown(line.line.nominal.Smaller())},
             {"usedGpus", NumberUp(GpuEquivalents(line.line.used))},
             {"borrowedGpus", NumberUp(wire::BorrowedOf(view, line))},

@@ -254,7 +254,8 @@ Rows QuotaRows(const Json& quota, const Json& /*answer*/) {
   };
   if (quota.at("lines").empty()) add("-", {"-", "-", "-", "-", "-"});
   for (const Json& line : quota.at("lines")) {
-    add(Text(line, "model"),
+    const Json pool = line.value("pool", Json());
+    add(Text(line, "model") + (pool.is_string() ? "@" + pool.get<std::string>() : ""),
         {Text(line, "nominalGpus"), Text(line, "usedGpus"), Text(line, "borrowedGpus"),
          Text(line, "lentGpus"), Text(line, "availableGpus")});
   }

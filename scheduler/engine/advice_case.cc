@@ -83,7 +83,8 @@ void AddNode(EngineParts& parts, NodeId id, CaseWalk& walk) {
     // Advice, not reclaim: quotas have no say in who might be restarted.
     const GpuClass* gpu_class = cluster.set->ClassOf(record->request->priority_class);
     const bool never = gpu_class != nullptr && gpu_class->preemptible == Preemptible::kNever;
-    pod.evictable = !never && record->traits.evictable && record->traits.made_anew;
+    const PodTraits& traits = record->traits;
+    pod.evictable = !never && traits.evictable && traits.made_anew && !traits.left_alone;
     fleet.pods.push_back(std::move(pod));
   }
 }

@@ -70,7 +70,7 @@ void AuditLeaf(const QuotaBook& book, QuotaId leaf, std::vector<AuditNote>& faul
   const auto count = [&](const HeldWork& work) {
     if (work.released) return;
     for (const ModelCharge& part : work.parts) {
-      for (const LineId line : {kAnyLine, tree.FindLine(part.model)}) {
+      for (const LineId line : {kAnyLine, tree.LineOf(leaf, part.model)}) {
         if (line == kNoLine) continue;  // no quota names the model
         sums[line].compute += part.charge.compute;
         sums[line].memory += part.charge.memory;

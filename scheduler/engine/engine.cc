@@ -193,11 +193,16 @@ void Engine::SetPolicies(std::shared_ptr<const PolicySet> set, const GpuPolicy& 
   if (!covers_all) cluster.policies.push_back(defaults);
   parts.ForgetTeams();
   cluster.book.SetPolicies(std::move(set), now);
-  if (cluster.default_policy().hami_minor != hami_before ||
+  const bool other_pools = before->pools != cluster.set->pools;
+  const bool other_meters = before->metered_pools != cluster.set->metered_pools ||
+                            (other_pools && !cluster.set->metered_pools.empty());
+  if (cluster.default_policy().hami_minor != hami_before || other_meters ||
       before->node_policies != cluster.set->node_policies) {
     for (NodeId id{0}; id < cluster.nodes.size(); ++id) {
       if (cluster.nodes[id] == nullptr || !cluster.nodes[id]->state.present()) continue;
+      cluster.CountCards(*cluster.nodes[id], -1);
       parts.TakeFacts(id, cluster.nodes[id]->state.facts());
+      cluster.CountCards(*cluster.nodes[id], 1);
       cluster.Refresh(id, cluster.latest);
     }
   }
@@ -205,15 +210,13 @@ void Engine::SetPolicies(std::shared_ptr<const PolicySet> set, const GpuPolicy& 
   parts.claim_charges.Adopt(now);
   parts.releases.NoteShrunk(*before);
   const bool other_prices = cluster.prices.Declare(cluster.set, cluster.policies, now);
-  if (before->pools != cluster.set->pools || other_prices) parts.NotePools(now);
+  if (other_pools || other_prices) parts.NotePools(now);
   parts.run_limits.Regroup();
   cluster.NoteChange();
   parts.preemptors.Regroup();
   // An edit is no event to kube-scheduler.
   parts.requeue.Admitted(now);
-  const bool others_are_borne =
-      before->classes != cluster.set->classes || before->pools != cluster.set->pools;
-  if (others_are_borne) parts.requeue.NoteBorne(now);
+  if (before->classes != cluster.set->classes || other_pools) parts.requeue.NoteBorne(now);
 }
 
 void Engine::SetNamespaceCap(NamespaceCap cap, Instant now) {

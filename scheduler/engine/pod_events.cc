@@ -289,6 +289,7 @@ void PodEvents::PlacePod(PodRecord& record, PodFacts& pod, Instant now) {
 bool PodEvents::SetTraits(const PodFacts& pod, PodTraits& traits, Instant now) {
   traits.owner = OwnerOf(pod);
   traits.made_anew = !pod.owner.empty();
+  traits.left_alone = pod.left_alone;
   traits.labels = pod.labels;
   if (traits.checkpoint && pod.checkpointed_at && *pod.checkpointed_at > *traits.checkpoint)
     traits.checkpoint_gap = *pod.checkpointed_at - *traits.checkpoint;

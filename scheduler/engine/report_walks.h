@@ -34,10 +34,10 @@ struct TotalsWalk {
 
   enum class Stage : uint8_t { kNodes, kPods, kDone };
   Stage stage = Stage::kNodes;
-  NodeId node{0};                  // the next
-  std::pair<PodName, PodUid> pod;  // the last that was looked at
-  std::map<std::string, ModelTotals> models;
-  EngineTotals totals;  // good when done
+  NodeId node{0};                                                     // the next
+  std::pair<PodName, PodUid> pod;                                     // the last that was looked at
+  std::map<std::pair<std::string, std::string>, ModelTotals> models;  // by model and pool
+  EngineTotals totals;                                                // good when done
   bool done() const { return stage == Stage::kDone; }
 };
 
@@ -65,10 +65,11 @@ struct QuotaWalk {
   Stage stage = Stage::kMarks;
   std::string leaf;  // whose marks are next
   std::vector<QuotaReport> reports;
-  std::vector<int64_t> weights;               // parallel to reports
-  std::vector<std::vector<LineReach>> reach;  // likewise
-  std::shared_ptr<const PolicySet> set;       // they are of
-  std::map<std::string, int64_t> capacity;    // cards by model
+  std::vector<int64_t> weights;                  // parallel to reports
+  std::vector<std::vector<LineReach>> reach;     // likewise
+  std::shared_ptr<const PolicySet> set;          // they are of
+  std::map<std::string, int64_t> capacity;       // cards by model
+  std::map<std::string, int64_t> pool_capacity;  // and of metered pools by line_name.h
   std::vector<AbandonedWork> abandoned;
   bool done() const { return stage == Stage::kDone; }
 };

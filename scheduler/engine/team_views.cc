@@ -16,40 +16,52 @@ namespace {
 
 int64_t Quanta(const std::vector<ModelCharge>& parts) { return GpuEquivalents(TotalOf(parts)); }
 
-std::string Promise(const std::string& model, int64_t promised, int64_t cards) {
+std::string Promise(const std::string& line, int64_t promised, int64_t cards) {
   return fmt::format("quotas promise {} GPUs of {}, the cluster has {}",
-                     (promised + kQuantaPerGpu - 1) / kQuantaPerGpu, model, cards);
+                     (promised + kQuantaPerGpu - 1) / kQuantaPerGpu, line, cards);
+}
+
+int64_t CardsOf(const QuotaWalk& walk, const std::string& line) {
+  const auto& counts = PartsOf(line).pool.empty() ? walk.capacity : walk.pool_capacity;
+  const auto found = counts.find(line);
+  return found == counts.end() ? 0 : found->second;
 }
 
 // The first promise the hardware cannot keep; empty: none.
 std::string Oversubscription(const QuotaWalk& walk) {
   std::set<std::string_view> reported;
   for (const QuotaReport& report : walk.reports) reported.insert(report.name);
-  std::map<std::string, int64_t> promised;  // nominal by model, saturated
-  int64_t any_only = 0;  // what `any` lines promise beyond the model lines of the same quotas
+  std::map<std::string, int64_t> promised;  // nominal by model, saturated; pools' also by line
+  int64_t any_only = 0;  // what `any` lines promise beyond the other lines of the same quotas
   for (const GpuQuota& quota : walk.set->quotas) {
-    int64_t any = 0, models = 0;
+    int64_t any = 0, others = 0;
     for (const QuotaLine& line : quota.lines) {
       const absl::StatusOr<LineLimits> limits = ToLimits(line);
       if (!limits.ok()) continue;
       const ChargeLimit& nominal = limits->nominal;
-      (line.model == kAnyModel ? any : models) += nominal.Larger().amount().value_or(0);
+      const bool is_any = line.model == kAnyModel && line.pool.empty();
+      (is_any ? any : others) += nominal.Larger().amount().value_or(0);
       if (!reported.contains(quota.name)) continue;
       // A dimension without limit promises nothing that could be counted.
       const int64_t counted =
           std::max(nominal.compute.amount().value_or(0), nominal.memory.amount().value_or(0));
-      promised[line.model] = AddSaturating(promised[line.model], counted);
+      int64_t& of_model = promised[line.model];
+      of_model = AddSaturating(of_model, counted);
+      if (line.pool.empty()) continue;
+      int64_t& of_line = promised[LineName(line.model, line.pool)];
+      of_line = AddSaturating(of_line, counted);
     }
-    any_only += std::max<int64_t>(any - models, 0);
+    any_only += std::max<int64_t>(any - others, 0);
   }
   int64_t cards = 0, by_model = 0;
   for (const auto& [model, count] : walk.capacity) cards += count;
-  for (const auto& [model, quanta] : promised) {
-    if (model == kAnyModel) continue;
-    const auto found = walk.capacity.find(model);
-    const int64_t have = found == walk.capacity.end() ? 0 : found->second;
-    if (quanta > have * kQuantaPerGpu) return Promise(model, quanta, have);
-    by_model += quanta;
+  for (const auto& [line, quanta] : promised) {
+    if (line == kAnyModel) continue;
+    const int64_t have = CardsOf(walk, line);
+    if (quanta > have * kQuantaPerGpu) return Promise(line, quanta, have);
+    const LineParts parts = PartsOf(line);
+    // A model's has those of it in pools.
+    if (parts.pool.empty() || parts.model == kAnyModel) by_model += quanta;
   }
   if (any_only > std::max<int64_t>(cards * kQuantaPerGpu - by_model, 0)) {
     return Promise(kAnyModel, by_model + any_only, cards);
@@ -75,7 +87,7 @@ void DivideSurplus(const QuotaWalk& walk, std::vector<QuotaView>& views) {
     ChargeLimit nominal = Charge{};
     for (const QuotaLineReport& line : view.report.lines) {
       // `any`, the last line, covers every model.
-      const bool any = line.line.model == kAnyModel;
+      const bool any = line.line.name == kAnyModel;
       held = any ? line.line.used : AddSaturating(held, line.line.used);
       nominal = any ? line.line.nominal : nominal.Plus(line.line.nominal);
     }
@@ -146,11 +158,8 @@ std::vector<QuotaView> QuotaViewsOf(QuotaWalk walk, const std::vector<PendingRow
     view.oversubscribed = oversubscribed;
     for (const QuotaLineReport& line : report.lines) {
       view.over_limit |= line.line.available.compute < 0 || line.line.available.memory < 0;
-      const std::string& model = line.line.model;
-      const auto cards = walk.capacity.find(model);
-      if (model != kAnyModel && (cards == walk.capacity.end() || cards->second == 0)) {
-        view.absent_models.push_back(model);
-      }
+      const std::string& name = line.line.name;
+      if (name != kAnyModel && CardsOf(walk, name) == 0) view.absent_models.push_back(name);
     }
     if (report.parent.empty()) view.abandoned = walk.abandoned;
     view.report = report;
@@ -174,6 +183,7 @@ void Engine::QuotaSlice(QuotaWalk& walk, Instant now) {
   }
   walk.set = cluster.set;
   walk.capacity = cluster.capacity;
+  walk.pool_capacity = cluster.pool_capacity;
   walk.abandoned = AbandonedOf(parts_->metering);
   walk.reports = cluster.book.Quotas(now);
   for (const QuotaReport& report : walk.reports) {

@@ -50,7 +50,7 @@ void AddClaimedCards(EngineParts& parts, NodeId id, TotalsWalk& walk) {
   NodeView view;
   parts.claim_views.ViewGpus(id, view);
   if (view.gpus.empty()) return;
-  ModelTotals& row = walk.models[view.model];
+  ModelTotals& row = walk.models[{view.model, parts.cluster.nodes[id]->pool}];
   for (const GpuView& gpu : view.gpus) {
     ++row.gpus;
     row.capacity += kWholeGpu;
@@ -78,9 +78,18 @@ int AddNode(EngineParts& parts, NodeId id, StrandedByState& stranded, TotalsWalk
     return kNodesOfSlices;
   }
   if (!inventory.cards.empty()) {
-    AddCards(parts.cluster, *entry, stranded, walk.models[inventory.model]);
+    AddCards(parts.cluster, *entry, stranded, walk.models[{inventory.model, entry->pool}]);
   }
   return 1;
+}
+
+void AddTo(ModelTotals& sum, const ModelTotals& part) {
+  sum.gpus += part.gpus;
+  sum.capacity += part.capacity;
+  sum.allocated += part.allocated;
+  sum.stranded += part.stranded;
+  sum.memory_capacity += part.memory_capacity;
+  sum.memory_allocated += part.memory_allocated;
 }
 
 void AddClaimingPods(const ClaimBooks& books, EngineTotals& totals) {
@@ -131,9 +140,12 @@ void Engine::TotalsSlice(TotalsWalk& walk) const {
   if (!walk.done()) return;
   AddCounted(parts, walk.totals);
   AddClaimingPods(parts.claim_books, walk.totals);
-  for (auto& [name, row] : walk.models) {
-    row.model = name;
-    walk.totals.models.push_back(row);
+  for (const auto& [key, row] : walk.models) {
+    const auto& [model, pool] = key;
+    std::vector<ModelTotals>& models = walk.totals.models;
+    if (models.empty() || models.back().model != model) models.emplace_back().model = model;
+    AddTo(models.back(), row);
+    if (!pool.empty()) walk.totals.pools.push_back({model, pool, row.gpus, row.allocated});
   }
 }
 

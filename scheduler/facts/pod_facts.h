@@ -39,7 +39,10 @@ struct PodFacts {
   // How it may be taken away (of pods that ask for GPUs; else unset).
   std::string owner;      // uid of the controller (ownerReferences); empty: nobody makes it anew
   bool evictable = true;  // false: a mirror, static or DaemonSet pod (hazard 32)
-  Millis grace{30'000};   // spec.terminationGracePeriodSeconds, which is 30 where it is not given
+  // Autoscalers are told to let it run: karpenter.sh/do-not-disrupt, or
+  // cluster-autoscaler.kubernetes.io/safe-to-evict of "false".
+  bool left_alone = false;
+  Millis grace{30'000};  // spec.terminationGracePeriodSeconds, which is 30 where it is not given
   bool unschedulable = false;              // condition PodScheduled is False, reason Unschedulable
   std::optional<Instant> checkpointed_at;  // tranche.dev/checkpointed-at
   std::shared_ptr<const Labels> labels;    // null: none

@@ -115,7 +115,7 @@ std::vector<ModelCharge> ChargeOfPicks(const Inventory& inventory, const PodRequ
   std::map<std::string, Charge> models;
   for (const auto& [device, held] : devices) {
     const Card& card = inventory.cards[static_cast<std::size_t>(std::get<0>(device))];
-    Charge& model = models[ModelOf(inventory, card)];
+    Charge& model = models[LineName(ModelOf(inventory, card), inventory.metered_pool)];
     model = Plus(model, OverLife(request, held));
   }
   std::vector<ModelCharge> parts;
@@ -153,7 +153,7 @@ void ChargeAtMost(const Inventory& inventory, const PodRequest& request,
   }
   const Charge most = OverLife(request, by_container);
   if (most == Charge{}) return;
-  out.push_back({inventory.model, most});
+  out.push_back({LineName(inventory.model, inventory.metered_pool), most});
 }
 
 }  // namespace tranche

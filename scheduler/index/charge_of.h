@@ -18,8 +18,8 @@ namespace tranche {
 // The model a card is charged as: the node's, or the card's own where a node mixes them.
 std::string ModelOf(const Inventory& inventory, const Card& card);
 
-// Exact, by ascending model. Devices the inventory cannot size count as whole GPUs: unknown is
-// busy.
+// Exact, by ascending name: the model, in its pool where that is metered. Devices the inventory
+// cannot size count as whole GPUs: unknown is busy.
 std::vector<ModelCharge> ChargeOfPicks(const Inventory& inventory, const PodRequest& request,
                                        const Picks& picks);
 

@@ -111,6 +111,8 @@ struct Inventory {
   SharingMethod sharing = SharingMethod::kNone;
   int64_t replicas = 1;  // of each replicated card
   NodeRules rules;       // that administrators gave the node
+  // The pool it is in, where quotas or budgets tell its GPUs apart; else empty.
+  std::string metered_pool;
   std::vector<Card> cards;
   std::vector<MigPool> pools;    // ascending key
   std::vector<CountedKey> keys;  // ascending key

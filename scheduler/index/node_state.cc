@@ -48,6 +48,7 @@ void NodeState::SetFacts(std::optional<NodeFacts> facts, int hami_minor, Machine
                             !inventory_.planned() && inventory_.gpu_unit == GpuUnit::kCard &&
                             inventory_.sharing == SharingMethod::kNone;
   inventory_.rules = rules_;
+  inventory_.metered_pool = metered_pool_;
   static_signature_.clear();
   AppendRules(rules_, static_signature_);
   AppendToKey(static_signature_, inventory_.product);

@@ -77,6 +77,8 @@ class NodeState {
   // May cards be held by placeholders? Set before any facts.
   // Which rules the node has of its own; SetFacts follows.
   void SetRules(NodeRules rules) { rules_ = std::move(rules); }
+  // Inventory::metered_pool; SetFacts follows.
+  void SetMeteredPool(std::string pool) { metered_pool_ = std::move(pool); }
   void AllowPlaceholders(bool allowed) { placeholders_allowed_ = allowed; }
   // Making a placeholder failed here a moment ago, or no longer.
   void SetNoNewPlaceholder(bool none);
@@ -161,6 +163,7 @@ class NodeState {
   int64_t epoch_ = 1;
   bool placeholders_allowed_ = false;
   NodeRules rules_;
+  std::string metered_pool_;
   bool no_new_placeholder_ = false;
   MilliCpu plain_cpu_;
   int64_t unshown_ = 0;

@@ -102,7 +102,7 @@ absl::StatusOr<Bill> Reader::MakeBill(BillQuery query) {
     const OpenInterval& held = row.interval;
     BillUse use;
     use.node = held.node.str();
-    use.model = held.parts[0].model;
+    use.model = PartsOf(held.parts[0].model).model;
     use.ns = held.pod.ns;
     use.team = held.leaf;
     use.from = MillisOf(held.since);

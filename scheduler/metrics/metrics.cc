@@ -117,6 +117,11 @@ void AddState(const Scrape& scrape, Page& page) {
     page.Gauge(kGpuMemoryCapacity, Bytes(model.memory_capacity), labels);
     page.Gauge(kGpuMemoryAllocated, Bytes(model.memory_allocated), labels);
   }
+  for (const PoolTotals& pool : totals.pools) {
+    const Labels labels = {{"model", pool.model}, {"pool", pool.pool}};
+    page.Gauge(kPoolGpus, static_cast<double>(pool.gpus), labels);
+    page.Gauge(kPoolGpuAllocated, Gpus(pool.allocated), labels);
+  }
 }
 
 void AddHolds(const Scrape& scrape, Page& page) {

@@ -131,10 +131,12 @@ inline constexpr Series kBudgetInfo = {
     "tranche_budget_info",
     "Always 1; which quota a budget limits, or in which quota the one namespace it limits is "
     "(constant)"};
-inline constexpr Series kQuotaNominal = {"tranche_quota_nominal_gpus",
-                                         "Nominal quota by quota, model line and dimension (GPUs)"};
+inline constexpr Series kQuotaNominal = {
+    "tranche_quota_nominal_gpus",
+    "Nominal quota by quota, model and dimension, and by pool where a "
+    "line is of one (GPUs)"};
 inline constexpr Series kQuotaUsed = {"tranche_quota_used_gpus",
-                                      "Held now by quota, model line and dimension (GPUs)"};
+                                      "Held now by quota, model, pool and dimension (GPUs)"};
 inline constexpr Series kQuotaBorrowed = {"tranche_quota_borrowed_gpus",
                                           "Of what is held, beyond nominal (GPUs)"};
 inline constexpr Series kQuotaLent = {"tranche_quota_lent_gpus",
@@ -164,10 +166,12 @@ inline constexpr Series kPendingGpus = {"tranche_pending_gpus",
 
 inline constexpr Series kGpuSeconds = {
     "tranche_gpu_seconds_total",
-    "GPU time held since the start of this process, refunds not taken off, by quota, model and "
-    "class; of no quota where leaf is empty (GPU-seconds)"};
-inline constexpr Series kNamespaceUsed = {"tranche_namespace_used_gpus",
-                                          "Held now by namespace and model (GPUs)"};
+    "GPU time held since the start of this process, refunds not taken off, by quota, model, "
+    "pool where quotas tell it apart, and class; of no quota where leaf is empty (GPU-seconds)"};
+inline constexpr Series kNamespaceUsed = {
+    "tranche_namespace_used_gpus",
+    "Held now by namespace and model, and pool where quotas tell it apart "
+    "(GPUs)"};
 inline constexpr Series kShareInfo = {
     "tranche_gpu_share_info",
     "Thousandths of the GPU that the pod holds, to join what exporters measure by UUID; pods whose "
@@ -271,6 +275,10 @@ inline constexpr Series kLedgerHead = {
 
 // ---- capacity, by GPU model -------------------------------------------------------------------
 inline constexpr Series kGpus = {"tranche_gpus", "GPUs by model (GPUs)"};
+inline constexpr Series kPoolGpus = {"tranche_pool_gpus",
+                                     "GPUs of nodes in a GPUPool, by pool and model (GPUs)"};
+inline constexpr Series kPoolGpuAllocated = {
+    "tranche_pool_gpu_allocated", "Taken of them, of compute or memory whichever is larger (GPUs)"};
 inline constexpr Series kGpuCapacity = {"tranche_gpu_capacity",
                                         "Compute of all GPUs by model, 1 is a whole GPU (GPUs)"};
 inline constexpr Series kGpuAllocated = {

@@ -26,13 +26,22 @@ double Seconds(Instant since_epoch) {
   return std::chrono::duration<double>(since_epoch.time_since_epoch()).count();
 }
 
+// Labels of what quota lines and charges are of, behind `first`; without a pool there is none of
+// it.
+Labels OfLine(std::pair<std::string, std::string> first, const std::string& name) {
+  const LineParts parts = PartsOf(name);
+  Labels labels = {std::move(first)};
+  labels.emplace_back("model", parts.model);
+  if (!parts.pool.empty()) labels.emplace_back("pool", parts.pool);
+  return labels;
+}
+
 void AddLine(const std::string& leaf, bool is_leaf, const QuotaLineReport& report, Page& page) {
   const QuotaLineView& line = report.line;
   const Charge& borrowed = is_leaf ? report.marked_borrowed : line.borrowed;
   for (const Dimension dimension : kDimensions) {
-    const Labels labels = {{"leaf", leaf},
-                           {"model", line.model},
-                           {"dim", dimension == Dimension::kCompute ? "compute" : "memory"}};
+    Labels labels = OfLine({"leaf", leaf}, line.name);
+    labels.emplace_back("dim", dimension == Dimension::kCompute ? "compute" : "memory");
     const auto of = [dimension](const auto& both) { return Gpus(PartOf(both, dimension)); };
     page.Gauge(kQuotaNominal, of(line.nominal), labels);
     page.Gauge(kQuotaUsed, of(line.used), labels);
@@ -108,13 +117,15 @@ void AddHeld(const Scrape& scrape, Page& page) {
     page.Gauge(kExpectedStart, row.seconds, {{"leaf", row.leaf}, {"class", row.workload_class}});
   }
   for (const HeldTimeRow& row : scrape.held_time) {
+    Labels labels = OfLine({"leaf", row.leaf}, row.model);
+    labels.emplace_back("class", row.workload_class);
     page.Counter(kGpuSeconds, static_cast<double>(row.quanta_ms) / (kQuantaPerGpu * 1000.0),
-                 {{"leaf", row.leaf}, {"model", row.model}, {"class", row.workload_class}});
+                 labels);
   }
   if (scrape.use) AddUse(*scrape.use, page);
   for (const NamespaceHeldRow& row : scrape.namespaces) {
     page.Gauge(kNamespaceUsed, Gpus(GpuEquivalents(row.held)),
-               {{"quota_namespace", row.ns}, {"model", row.model}});
+               OfLine({"quota_namespace", row.ns}, row.model));
   }
 }
 

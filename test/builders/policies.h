@@ -55,6 +55,10 @@ class Quota {
     std::ranges::sort(quota_.lines, {}, &QuotaLine::model);
     return *this;
   }
+  Quota& PoolLine(const std::string& model, const std::string& pool, const std::string& nominal) {
+    quota_.lines.push_back({model, Amount(nominal), std::nullopt, std::nullopt, pool});
+    return *this;
+  }
   Quota& Mode(QuotaMode mode) {
     quota_.mode = mode;
     return *this;
@@ -120,6 +124,14 @@ struct Objects {
   std::vector<GpuPrice> prices = {};
 };
 
+// Nodes with the label pool=NAME.
+inline GpuPool Pool(const std::string& name) {
+  GpuPool pool;
+  pool.name = name;
+  pool.nodes.match_labels = {{"pool", name}};
+  return pool;
+}
+
 // Of a GPU and an hour, in thousandths of a dollar; for everything that the caller does not narrow.
 inline GpuPrice Price(const std::string& name, int64_t thousandths) {
   GpuPrice price;
@@ -142,10 +154,12 @@ inline std::shared_ptr<const PolicySet> Declare(Objects objects) {
   std::ranges::sort(set->quotas, {}, &GpuQuota::name);
   std::ranges::sort(set->budgets, {}, &GpuBudget::name);
   std::ranges::sort(set->classes, {}, &GpuClass::name);
+  std::ranges::sort(set->pools, {}, &GpuPool::name);
   std::ranges::sort(set->prices, {}, &GpuPrice::name);
   for (const std::string& ns : objects.namespaces) {
     set->namespaces[ns] = LabelsOfUnknownNamespace(ns);
   }
+  set->FindMeteredPools();
   set->FindOwners();
   return set;
 }

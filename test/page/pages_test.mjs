@@ -308,6 +308,10 @@ test('nodes are grouped and ordered as asked', () => visit({view: 'fleet?group=m
   const models = [...new Set(nodes.map(({model}) => model))].sort((a, b) => a.localeCompare(b, 'en', {numeric: true}));
   assert.deepEqual(await page.locator('.group-head h3').allInnerTexts(), models);
   await one.shot('fleet-by-model');
+  await page.locator('#filter-group').selectOption('pool');
+  const pools = [...new Set(nodes.map(({pool}) => pool ?? 'in no pool'))].sort();
+  await page.getByRole('heading', {name: pools[0], exact: true}).waitFor();
+  assert.deepEqual(await page.locator('.group-head h3').allInnerTexts(), pools);
   await page.locator('#filter-group').selectOption('');
   await page.locator('#filter-order').selectOption('fullest');
   await page.locator('.group-head').first().waitFor({state: 'detached'});

@@ -54,6 +54,16 @@ class Journal {
       closings_[{closing.budget_uid, closing.span.start}] = std::move(closing);
     }
   }
+  // Budgets of which the engine tells a window anew that has been closed already.
+  std::set<std::string> CorrectedBy(Engine& engine) const {
+    std::set<std::string> uids;
+    for (const WindowClosing& closing : engine.effects().closings) {
+      if (closings_.contains({closing.budget_uid, closing.span.start})) {
+        uids.insert(closing.budget_uid);
+      }
+    }
+    return uids;
+  }
   std::vector<std::string> TakeFaults() { return std::exchange(faults_, {}); }
   const std::map<PodUid, Row>& open() const { return open_; }
   std::size_t size() const { return events_.size(); }
@@ -106,14 +116,16 @@ inline QuotaTree TreeOf(const std::vector<GpuQuota>& quotas, const std::set<std:
   std::vector<QuotaNode> nodes;
   for (const GpuQuota& quota : quotas) {
     QuotaNode node{quota.name, quota.parent, {}, suspended.contains(quota.name)};
-    for (const QuotaLine& line : quota.lines) node.lines.emplace_back(line.model, *ToLimits(line));
+    for (const QuotaLine& line : quota.lines) {
+      node.lines.emplace_back(LineName(line.model, line.pool), *ToLimits(line));
+    }
     nodes.push_back(std::move(node));
   }
   QuotaTree tree = *QuotaTree::Build(std::move(nodes));
   for (const auto& [uid, row] : journal.open()) {
     const QuotaId leaf = tree.Find(row.opened.leaf);
     for (const ModelCharge& part : row.opened.parts) {
-      if (leaf != kNoQuota) tree.Add(leaf, tree.FindLine(part.model), part.charge);
+      if (leaf != kNoQuota) tree.Add(leaf, tree.LineOf(leaf, part.model), part.charge);
     }
   }
   return tree;
@@ -127,9 +139,9 @@ inline bool RefusedFor(const QuotaTree& tree, const std::string& leaf, const Pod
       {Reason::kBorrowLimit, QuotaRefusal::kBorrowLimit},
       {Reason::kLenderLimit, QuotaRefusal::kLenderLimit},
       {Reason::kWaitingForQuota, QuotaRefusal::kWaiting}};
-  for (const char* model : {"h100", "t4", "l40s", "a100-80gb"}) {
-    const QuotaVerdict verdict =
-        tree.Check(tree.Find(leaf), tree.FindLine(model), Recount(request));
+  for (const char* model : {"h100", "t4", "l40s", "a100-80gb", "h100@spot", "any@spot"}) {
+    const QuotaId id = tree.Find(leaf);
+    const QuotaVerdict verdict = tree.Check(id, tree.LineOf(id, model), Recount(request));
     if (verdict.refusal == kRefusals.at(reason)) return true;
   }
   return false;
@@ -169,22 +181,53 @@ inline std::vector<std::string> DeviceFaults(const Journal& journal,
   return faults;
 }
 
-// What people see of teams and budgets.
-inline std::string Numbers(Engine& engine, Instant now) {
+// What people see of teams and budgets; of `corrected` ones not how much they have in all.
+inline std::string Numbers(Engine& engine, Instant now,
+                           const std::set<std::string>& corrected = {}) {
   std::string text;
   for (const QuotaView& view : engine.Quotas(now)) {
     text += fmt::format("{} {}\n", view.report.name, view.report.suspended);
     for (const QuotaLineReport& report : view.report.lines) {
       const QuotaLineView& line = report.line;
-      text += fmt::format("  {} {}/{} {}/{}\n", line.model, line.used.compute, line.used.memory,
+      text += fmt::format("  {} {}/{} {}/{}\n", line.name, line.used.compute, line.used.memory,
                           line.available.compute.saturated(), line.available.memory.saturated());
     }
   }
   for (const BudgetReport& budget : engine.Budgets(now)) {
-    text += fmt::format("{} {} of {}\n", budget.spec.name, FormatGpuHours(budget.view.used),
-                        FormatGpuHours(budget.view.effective));
+    text +=
+        fmt::format("{} {} of {}\n", budget.spec.name, FormatGpuHours(budget.view.used),
+                    corrected.contains(budget.spec.uid) ? "what was corrected"
+                                                        : FormatGpuHours(budget.view.effective));
   }
   return text;
+}
+
+// A closing does not tell the dimensions apart: after a restart a correction of it gives back the
+// smaller one (BudgetMeter::Restore).
+inline std::vector<std::string> RestartFaults(Engine& next, Engine& former,
+                                              const std::set<std::string>& corrected, Instant now) {
+  std::vector<std::string> faults;
+  const std::string after = Numbers(next, now, corrected), before = Numbers(former, now, corrected);
+  if (after != before) {
+    faults.push_back("a restart changes numbers: expected\n" + before + "found\n" + after);
+  }
+  const std::vector<BudgetReport> had = former.Budgets(now), has = next.Budgets(now);
+  for (std::size_t i = 0; i < std::min(had.size(), has.size()); ++i) {
+    if (has[i].view.effective <= had[i].view.effective) continue;
+    faults.push_back(has[i].spec.name + " has more after a restart");
+  }
+  return faults;
+}
+
+// What a charge counts on in the quota: the most exact line that is told.
+inline std::string LineIn(const QuotaView& view, const std::string& charged) {
+  const LineParts parts = PartsOf(charged);
+  for (const std::string& name : {charged, LineName(kAnyModel, parts.pool)}) {
+    for (const QuotaLineReport& report : view.report.lines) {
+      if (!parts.pool.empty() && report.line.name == name) return name;
+    }
+  }
+  return std::string(parts.model);
 }
 
 }  // namespace tranche

@@ -325,7 +325,7 @@ class World {
 
   void ExpectSameView(int n) const {
     for (const QuotaLineView& view : tree_.View(QuotaId(n))) {
-      const auto line = static_cast<LineId>(std::find(kModels.begin(), kModels.end(), view.model) -
+      const auto line = static_cast<LineId>(std::find(kModels.begin(), kModels.end(), view.name) -
                                             kModels.begin());
       ASSERT_TRUE(Limited(n, line));
       EXPECT_EQ(view.nominal, tree_.Nominal(QuotaId(n), InTree(line)));

@@ -416,7 +416,7 @@ class ReclaimOracle {
     if (PartOf(Wanted(region, line), dimension) == 0) return false;
     const QuotaTree placed = Placed(before, region);
     for (const QuotaLineView& view : placed.View(problem_.leaf)) {
-      if (placed.FindLine(view.model) == line) return PartOf(view.available, dimension) < 0;
+      if (placed.FindLine(view.name) == line) return PartOf(view.available, dimension) < 0;
     }
     return false;
   }

@@ -84,8 +84,8 @@ std::string Show(const ReclaimScene& scene) {
     out << id << " " << scene.tree.name(id) << " in "
         << (parent == kNoQuota ? "-" : scene.tree.name(parent)) << ":";
     for (const QuotaLineView& line : scene.tree.View(id)) {
-      out << " " << line.model << " (nominal " << line.nominal.compute.saturated() / 4'504'500
-          << "/" << line.nominal.memory.saturated() / 4'504'500 << " borrowed "
+      out << " " << line.name << " (nominal " << line.nominal.compute.saturated() / 4'504'500 << "/"
+          << line.nominal.memory.saturated() / 4'504'500 << " borrowed "
           << line.borrowed.compute / 4'504'500 << "/" << line.borrowed.memory / 4'504'500
           << " available " << line.available.compute.saturated() / 4'504'500 << "/"
           << line.available.memory.saturated() / 4'504'500 << ")";

@@ -8,11 +8,27 @@ namespace {
 
 // A device no slice tells of any more: what it was charged goes on.
 bool IsGuess(const std::vector<ModelCharge>& parts) {
-  return std::ranges::any_of(parts,
-                             [](const ModelCharge& part) { return part.model == "unknown"; });
+  return std::ranges::any_of(
+      parts, [](const ModelCharge& part) { return PartsOf(part.model).model == "unknown"; });
 }
 
 }  // namespace
+
+// On the line of the pool that its node is in; work that runs stays on the one it began on.
+std::vector<ModelCharge> ClaimCharges::ChargeOf(const dra::Claim& claim) const {
+  std::vector<ModelCharge> parts =
+      dra::ChargeOfAllocation(claim, cluster_.catalog.TableOf(*claim.allocation));
+  const HeldWork* const held = cluster_.book.Find(KeyOfClaim(claim.uid));
+  if (held != nullptr && !held->parts.empty()) {
+    PutIntoPool(parts, PartsOf(held->parts.front().model).pool);
+    return parts;
+  }
+  const NodeId node = cluster_.names.Find(NodeOf(claim).str());
+  if (node != kNoNode && cluster_.nodes[node] != nullptr) {
+    PutIntoPool(parts, cluster_.nodes[node]->state.inventory().metered_pool);
+  }
+  return parts;
+}
 
 NodeName ClaimCharges::NodeOf(const dra::Claim& claim) const {
   for (const PodUid& uid : claim.reserved_for) {
@@ -83,7 +99,7 @@ void ClaimCharges::Recharge(const dra::Claim& claim, Instant now) {
   const PodUid key = KeyOfClaim(claim.uid);
   std::vector<ModelCharge> parts;
   if (claim.allocation) {
-    parts = dra::ChargeOfAllocation(claim, cluster_.catalog.TableOf(*claim.allocation));
+    parts = ChargeOf(claim);
     Unkeep(key);
     if (!claim.owner.empty()) Unkeep(KeyOfClaimsToBe(claim.owner));
   }
@@ -109,8 +125,7 @@ void ClaimCharges::FinishRestore(Instant now) {
   for (const auto& [uid, claim] : cluster_.catalog.claims()) {
     if (!HoldsGpus(claim)) continue;
     const PodUid key = KeyOfClaim(uid);
-    Open(key, claim, dra::ChargeOfAllocation(claim, cluster_.catalog.TableOf(*claim.allocation)),
-         Start::kEstimated, now);
+    Open(key, claim, ChargeOf(claim), Start::kEstimated, now);
   }
 }
 
@@ -220,6 +235,7 @@ void ClaimCharges::Keep(const PodRequest& request, const ClaimWish& wish, NodeId
   for (const dra::Claim* claim : wish.claims) {
     if (claim->allocation) continue;
     auto parts = dra::ChargeAtMost(*claim, *books, cluster_.catalog.classes());
+    PutIntoPool(parts, cluster_.nodes[id]->state.inventory().metered_pool);
     if (claim->uid.empty()) {
       for (const ModelCharge& part : parts) Add(to_be_made, part);
     } else {

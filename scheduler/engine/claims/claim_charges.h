@@ -55,6 +55,7 @@ class ClaimCharges {
             Instant now);
   void Close(const PodUid& key, Instant now);
   std::string ClassOf(const dra::Claim& claim) const;
+  std::vector<ModelCharge> ChargeOf(const dra::Claim& claim) const;
 
   ClusterState& cluster_;
   ClaimBooks& books_;

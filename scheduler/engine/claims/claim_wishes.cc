@@ -90,6 +90,7 @@ std::vector<ModelCharge> ClaimWishes::PartsOn(const ClaimWish& wish, NodeId id) 
     for (const ModelCharge& part : dra::ChargeAtMost(*claim, *books, cluster_.catalog.classes()))
       Add(parts, part);
   }
+  PutIntoPool(parts, cluster_.nodes[id]->state.inventory().metered_pool);
   return parts;
 }
 

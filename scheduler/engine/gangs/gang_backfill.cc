@@ -81,7 +81,8 @@ bool GangBackfill::IsEntitled(const QuotaMembership& membership, std::vector<Mod
   const QuotaTree& tree = cluster_.book.tree();
   return tree.Nominal(membership.leaf, kAnyLine).Allows(TotalOf(parts)) &&
          std::ranges::all_of(parts, [&](const ModelCharge& part) {
-           return tree.Nominal(membership.leaf, tree.FindLine(part.model)).Allows(part.charge);
+           const LineId line = tree.LineOf(membership.leaf, part.model);
+           return tree.Nominal(membership.leaf, line).Allows(part.charge);
          });
 }
 

@@ -90,6 +90,7 @@ void NominalReach::Begin(Instant now) {
     for (const QuotaLine& line : quota.lines) {
       const absl::StatusOr<LineLimits> limits = ToLimits(line);
       if (!limits.ok() || limits->nominal.Smaller() < Limit(kQuantaPerGpu)) continue;
+      if (!line.pool.empty()) continue;  // no request of whole GPUs asks for a pool
       Line& added = lines_.emplace_back();
       added.quota = quota.name;
       added.ns = *owned->second.begin();

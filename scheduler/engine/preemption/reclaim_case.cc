@@ -61,7 +61,7 @@ void ReclaimCase::LeaveOutTentative() {
     const QuotaId leaf = work.tentative ? tree_.Find(work.leaf) : kNoQuota;
     if (leaf == kNoQuota || leaf == problem_.leaf) continue;
     for (const ModelCharge& part : work.parts) {
-      tree_.Remove(leaf, tree_.FindLine(part.model), part.charge);
+      tree_.Remove(leaf, tree_.LineOf(leaf, part.model), part.charge);
     }
   }
 }
@@ -187,7 +187,7 @@ void ReclaimCase::MakeUnit(VictimUnit unit, std::span<const Holder> pods) {
     unit.own_rank_protected |=
         gpu_class != nullptr && gpu_class->preemptible == Preemptible::kOverQuota;
     for (const ModelCharge& part : work.parts) {
-      AddCharge(unit.parts, tree_.FindLine(part.model), part.charge);
+      AddCharge(unit.parts, tree_.LineOf(work.quota, part.model), part.charge);
     }
     const bool first = unit.pods.size() == 1;
     if (first || work.marks.state == QuotaState::kInQuota) unit.marks = work.marks;
@@ -283,7 +283,8 @@ void ReclaimCase::AddRegion(std::vector<NodeId> nodes) {
     for (const auto& member : preemptor_.members) {
       ChargeAtMost(cluster_.nodes[nodes.front()]->state.inventory(), *member, parts);
       for (const ModelCharge& part : parts) {
-        AddCharge(cached.region.parts, tree_.FindLine(part.model), part.charge);
+        const LineId line = tree_.LineOf(context.membership.leaf, part.model);
+        AddCharge(cached.region.parts, line, part.charge);
         Add(sum, part);
       }
     }

@@ -12,8 +12,8 @@ namespace {
 void Promise(HeldUnit& held, const HeldWork& work, const QuotaTree& tree) {
   held.promised.resize(held.unit.parts.size());
   for (const ModelCharge& part : work.parts) {
-    const auto at =
-        std::ranges::find(held.unit.parts, tree.FindLine(part.model), &MarkUnit::Part::line);
+    const LineId line = tree.LineOf(tree.Find(work.leaf), part.model);
+    const auto at = std::ranges::find(held.unit.parts, line, &MarkUnit::Part::line);
     Charge& sum = held.promised[static_cast<std::size_t>(at - held.unit.parts.begin())];
     sum = AddSaturating(sum, part.charge);
   }

@@ -121,7 +121,7 @@ ReclaimCase::Ties ReclaimCase::GatherClaims() {
 void ReclaimCase::CountAsGone(const HeldWork& work) {
   if (work.quota == kNoQuota || work.released) return;
   for (const ModelCharge& part : work.parts) {
-    tree_.Remove(work.quota, tree_.FindLine(part.model), part.charge);
+    tree_.Remove(work.quota, tree_.LineOf(work.quota, part.model), part.charge);
   }
 }
 

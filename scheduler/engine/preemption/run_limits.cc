@@ -96,9 +96,11 @@ bool MayBeMoved(const ClusterState& cluster, ReclaimRule rule, const PodRecord& 
                 const HeldWork& work) {
   const GpuClass* gpu_class = cluster.set->ClassNamed(work.workload_class);
   if (gpu_class != nullptr && gpu_class->preemptible == Preemptible::kNever) return false;
-  if (!record.traits.evictable || !record.traits.made_anew || !record.gang.empty()) return false;
+  const PodTraits& traits = record.traits;
+  if (!traits.evictable || !traits.made_anew || traits.left_alone) return false;
+  if (!record.gang.empty()) return false;
   if (work.quota == kNoQuota || work.marks.state != QuotaState::kInQuota) return true;
-  const std::optional<Instant>& checkpoint = record.traits.checkpoint;
+  const std::optional<Instant>& checkpoint = traits.checkpoint;
   return rule == ReclaimRule::kConsolidate && checkpoint &&
          cluster.latest - *checkpoint <= kFreshCheckpoint;
 }

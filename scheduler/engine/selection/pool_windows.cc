@@ -37,12 +37,14 @@ bool NotePool(ClusterState& cluster, NodeId id, Instant now) {
   std::optional<NodeWindow> next;
   const GpuPool* pool = nullptr;
   entry.capacity.reset();
+  entry.pool.clear();
   entry.price_group = 0;
   if (entry.state.present()) {
     const FindLabel label = entry.state.facts().labels.Finder();
     pool = cluster.set->pools.empty() ? nullptr : cluster.set->PoolOf(label);
     const NodeTraits traits = TraitsOf(pool, label);
     entry.capacity = traits.capacity;
+    entry.pool = traits.pool;
     entry.price_group = cluster.prices.GroupOf(traits, entry.state.inventory().model, now);
   }
   if (pool != nullptr) {

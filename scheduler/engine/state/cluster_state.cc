@@ -171,8 +171,9 @@ void ClusterState::NoteRefusal(const NodeName& node, Instant now) {
 }
 
 ChargeKind ClusterState::KindOf(const Inventory& inventory) {
-  std::string kind = fmt::format("{}|{}|{}|{}", inventory.product, inventory.model,
-                                 static_cast<int>(inventory.sharing), inventory.replicas);
+  std::string kind =
+      fmt::format("{}|{}|{}|{}|{}", inventory.product, inventory.model, inventory.metered_pool,
+                  static_cast<int>(inventory.sharing), inventory.replicas);
   const Card* last = nullptr;
   for (const Card& card : inventory.cards) {
     const bool same = last != nullptr && last->mode == card.mode && last->memory == card.memory &&
@@ -191,8 +192,13 @@ ChargeKind ClusterState::KindOf(const Inventory& inventory) {
 void ClusterState::CountCards(const NodeEntry& entry, int sign) {
   ++inventories;
   if (!entry.state.present()) return;
-  for (const Card& card : entry.state.inventory().cards) {
-    capacity[ModelOf(entry.state.inventory(), card)] += sign;
+  const Inventory& inventory = entry.state.inventory();
+  for (const Card& card : inventory.cards) {
+    const std::string model = ModelOf(inventory, card);
+    capacity[model] += sign;
+    if (inventory.metered_pool.empty()) continue;
+    pool_capacity[LineName(model, inventory.metered_pool)] += sign;
+    pool_capacity[LineName(kAnyModel, inventory.metered_pool)] += sign;
   }
 }
 

@@ -139,7 +139,9 @@ class ClusterState {
   NodePrices prices;
   std::unordered_map<std::string, ChargeKind> kinds;
   std::map<std::string, int64_t> capacity;  // cards by model
-  uint64_t inventories = 1;                 // grows whenever a node comes, goes or changes
+  // Those of metered pools by line_name.h, by model and as kAnyModel.
+  std::map<std::string, int64_t> pool_capacity;
+  uint64_t inventories = 1;  // grows whenever a node comes, goes or changes
   MachineTables machines;
   NodeOverlay overlay;
   dra::Catalog catalog;

@@ -31,8 +31,9 @@ using ChargeKind = Index<struct ChargeKindTag>;
 
 // How a pod may be taken away, as the cluster shows it.
 struct PodTraits {
-  std::string owner;       // see EvictionHistory
-  bool made_anew = false;  // by a controller, when it is gone
+  std::string owner;        // see EvictionHistory
+  bool made_anew = false;   // by a controller, when it is gone
+  bool left_alone = false;  // as of PodFacts
   std::shared_ptr<const Labels> labels;
   std::optional<Instant> checkpoint;
   Millis checkpoint_gap{0};          // between the last two that were seen; zero: one, or none, was
@@ -148,6 +149,7 @@ struct NodeEntry {
   // an earlier version, or there are none.
   std::string unreadable;
   std::optional<Instant> refusing_until;
+  std::string pool = {};                      // GPUPool; empty: in none
   std::optional<NodeWindow> window;           // that runs, or comes next
   std::optional<CapacityType> capacity = {};  // nullopt: nobody says
   // A class that does not bear a type is kept from nodes of it; of whom nobody says is on demand.

@@ -228,6 +228,13 @@ struct ModelTotals {
   Mebibytes memory_capacity;
   Mebibytes memory_allocated;
 };
+// Of them those whose nodes are in a GPUPool.
+struct PoolTotals {
+  std::string model;
+  std::string pool;
+  int64_t gpus = 0;
+  MilliGpu allocated;
+};
 // Nodes that kube-scheduler was told before it asked, and what became of them; ever.
 struct EarlyTotals {
   int64_t told = 0;
@@ -252,6 +259,7 @@ struct EngineTotals {
   std::array<int64_t, kBookFaultKinds> book_faults{};  // ever, by kind
   EarlyTotals early;
   std::vector<ModelTotals> models;  // by name
+  std::vector<PoolTotals> pools;    // by model and pool
 };
 
 }  // namespace tranche

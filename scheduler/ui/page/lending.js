@@ -5,6 +5,7 @@ import {colourClass} from './colours.js';
 import {el, emptyState, svg, table} from './dom.js';
 import {formatNumber} from './format.js';
 import {teamLink} from './links.js';
+import {lineWord} from './words.js';
 
 const WIDTH = 500;
 const SIDE = 132;       // for the names
@@ -21,10 +22,10 @@ export function poolsOf(quotas) {
   const pools = new Map();
   for (const quota of quotas) {
     for (const line of quota.lines) {
-      const key = JSON.stringify([quota.parent, line.model]);
+      const key = JSON.stringify([quota.parent, lineWord(line)]);
       if (line.lentGpus <= 0 && line.borrowedGpus <= 0) continue;
       if (!pools.has(key)) {
-        pools.set(key, {pool: quota.parent ?? 'all teams', model: line.model, lenders: [], borrowers: []});
+        pools.set(key, {pool: quota.parent ?? 'all teams', model: lineWord(line), lenders: [], borrowers: []});
       }
       const pool = pools.get(key);
       if (line.lentGpus > 0) pool.lenders.push({name: quota.name, gpus: line.lentGpus});
@@ -84,7 +85,7 @@ function flow({pool, model, lenders, borrowers}) {
     `${lenders.map((one) => one.name).join(', ') || 'nobody'} and ${formatNumber(total(borrowers))} borrowed by ` +
     `${borrowers.map((one) => one.name).join(', ') || 'nobody'}, through ${pool}`;
   return el('figure', {class: 'flow'},
-    el('figcaption', {}, `${model === 'any' ? 'Any model' : model}, shared in ${pool}`),
+    el('figcaption', {}, `${model.replace(/^any/, 'Any')}, shared in ${pool}`),
     svg('svg', {viewBox: `0 0 ${WIDTH} ${height}`, role: 'img', 'aria-label': label},
       svg('text', {class: 'side', x: left + NODE, y: 16, 'text-anchor': 'end'}, 'lends (GPUs)'),
       svg('text', {class: 'side', x: right, y: 16, 'text-anchor': 'start'}, 'borrows (GPUs)'),

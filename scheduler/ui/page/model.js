@@ -136,6 +136,7 @@ const GROUPS = {
     : hasRoom(node) ? 'with room' : 'full'),
   zone: (node) => node.zone || 'no zone known',
   rack: (node) => node.rack || 'no rack known',
+  pool: (node) => node.pool || 'in no pool',
 };
 
 // `nodes`, which are sorted by name, in the order and groups that are asked for: {nodes, groups:

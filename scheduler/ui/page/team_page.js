@@ -12,7 +12,7 @@ import {reclaimRows} from './reclaims.js';
 import {startCell} from './starts.js';
 import {cluster, serverNow} from './store.js';
 import {quotaKey, quotaLines} from './teams.js';
-import {quotaWords, reasonText} from './words.js';
+import {lineWord, quotaWords, reasonText} from './words.js';
 
 const MOST_ROWS = 50;
 const DAYS = 7;
@@ -102,7 +102,7 @@ function useSection(use) {
       none ? 'This server keeps no ledger.' : `Not known: ${use.error.message}.`));
   }
   return section('GPU-hours of the last 7 days', formatHours(use.total),
-    use.rows.length ? table(['Model', ['Used', 'number']], use.rows.map((row) => [row.model, formatHours(row.gpuHours)]))
+    use.rows.length ? table(['Model', ['Used', 'number']], use.rows.map((row) => [lineWord(row), formatHours(row.gpuHours)]))
       : el('p', {class: 'quiet-text'}, 'None.'));
 }
 

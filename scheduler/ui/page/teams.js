@@ -7,6 +7,7 @@ import {formatNumber, plural} from './format.js';
 import {lendingFlows} from './lending.js';
 import {teamLink} from './links.js';
 import {cluster} from './store.js';
+import {lineWord} from './words.js';
 
 const MEANINGS = {
   nominal: 'What the team owns: it gets this much whenever it needs it, if need be by taking lent GPUs back.',
@@ -54,7 +55,7 @@ function lineRow(quota, line) {
     : `can take ${formatNumber(Math.max(0, line.availableGpus))} more`);
   return el('div', {class: 'quota-line'},
     el('div', {class: 'quota-words'},
-      el('span', {class: 'model'}, line.model === 'any' ? 'any model' : line.model),
+      el('span', {class: 'model'}, lineWord(line)),
       el('span', {}, el('strong', {}, formatNumber(line.usedGpus)), ` ${owns}`),
       el('span', {class: 'quiet-text'}, facts.join(' · '))),
     lineBar(quota, line));
@@ -126,7 +127,7 @@ export class Teams {
   #numbers(teams) {
     const number = (value) => (value === null ? 'no limit' : formatNumber(value));
     const rows = teams.flatMap((quota) => quota.lines.map((line) => [
-      teamLink(quota.name), line.model, number(line.nominalGpus), number(line.usedGpus), number(line.borrowedGpus),
+      teamLink(quota.name), lineWord(line), number(line.nominalGpus), number(line.usedGpus), number(line.borrowedGpus),
       number(line.lentGpus), number(line.availableGpus)]));
     const right = ['Owned', 'Used', 'Borrowed', 'Lent', 'Can take'].map((title) => [`${title} (GPUs)`, 'number']);
     return el('details', {}, el('summary', {'data-key': 'numbers'}, 'The same as a table'),

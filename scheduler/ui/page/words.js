@@ -118,3 +118,10 @@ export const eventWords = (kind) => EVENTS[kind] ?? ['', kind, ''];
 export const eventKinds = () => Object.entries(EVENTS).map(([kind, [, word]]) => [kind, word]);
 
 export const closedText = (node) => node.closed?.text || node.closed?.code || 'not ready';
+
+// What a quota line is of: "h100", "any model", "h100 in spot-eu". Of the ledger's rows the pool stands behind an @.
+export function lineWord({model, pool = null}) {
+  const [name, at] = model.split('@');
+  const inPool = pool ?? at ?? null;
+  return (name === 'any' ? 'any model' : name) + (inPool === null ? '' : ` in ${inPool}`);
+}

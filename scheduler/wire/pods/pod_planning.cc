@@ -30,6 +30,10 @@ void ReadEvictionFacts(Object metadata, std::optional<Object> spec,
   const auto grace = spec ? FindInteger(*spec, "terminationGracePeriodSeconds") : std::nullopt;
   if (grace) pod.grace = std::chrono::seconds(std::clamp<int64_t>(*grace, 0, kMostGraceSeconds));
   if (annotations.Get(PodKey::kMirror)) pod.evictable = false;
+  // Karpenter (apis/v1 DoNotDisruptAnnotationKey) and cluster-autoscaler (FAQ, "What types of pods
+  // can prevent CA from removing a node?").
+  pod.left_alone = annotations.Get(PodKey::kDoNotDisrupt).value_or("false") != "false" ||
+                   annotations.Get(PodKey::kSafeToEvict) == "false";
   if (Labels labels = reader.ReadTexts(metadata, "labels", "metadata"); !labels.empty()) {
     pod.labels = std::make_shared<const Labels>(std::move(labels));
   }

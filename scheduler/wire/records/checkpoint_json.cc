@@ -17,7 +17,7 @@ namespace {
 
 constexpr std::string_view kCheckpointPath = "status.checkpoint";
 constexpr std::size_t kIdDigits = 32;
-constexpr std::size_t kMostModel = 63;
+constexpr std::size_t kMostModel = 63 + 1 + 253;  // line_name.h
 
 // ---- writing ----------------------------------------------------------------------------------
 

@@ -16,14 +16,21 @@ namespace {
 // The API refuses a longer message of a condition than 32 KiB; people read less.
 constexpr std::size_t kMostMessage = 1024;
 
-// "8 h200, 12 any" of one amount per line; lines without it are left out.
+// The most characters of a summary that the definitions take. Names of pools may be long.
+constexpr std::size_t kMostSummary = 8192;
+
+// "8 h200, 12 any" of one amount per line; lines without it are left out, and ", ..." stands for
+// what there is no room for.
 template <typename Amount>
 std::string Summary(const QuotaView& view, Amount amount) {
   std::string text;
   for (const QuotaLineReport& line : view.report.lines) {
     const std::string gpus = amount(line);
     if (gpus.empty()) continue;
-    text += fmt::format("{}{} {}", text.empty() ? "" : ", ", gpus, line.line.model);
+    const std::string more = fmt::format("{}{} {}", text.empty() ? "" : ", ", gpus, line.line.name);
+    constexpr std::string_view kMore = ", ...";
+    if (text.size() + more.size() + kMore.size() > kMostSummary) return text.append(kMore);
+    text += more;
   }
   return text.empty() ? "0" : text;
 }
@@ -45,15 +52,18 @@ std::string UsedText(const QuotaView& view) {
 
 Json LineJson(const QuotaView& view, const QuotaLineReport& report) {
   const QuotaLineView& line = report.line;
-  return {{"model", line.model},
-          {"nominal", GpusRoundedDown(line.nominal.Smaller())},
-          {"used",
-           {{"gpus", GpusRoundedUp(GpuEquivalents(line.used))},
-            {"qc", line.used.compute},
-            {"qm", line.used.memory}}},
-          {"borrowed", GpusRoundedUp(BorrowedOf(view, report))},
-          {"lent", GpusRoundedUp(GpuEquivalents(line.lent))},
-          {"available", GpusRoundedDown(line.available.Smaller())}};
+  const LineParts of = PartsOf(line.name);
+  Json json = {{"model", of.model},
+               {"nominal", GpusRoundedDown(line.nominal.Smaller())},
+               {"used",
+                {{"gpus", GpusRoundedUp(GpuEquivalents(line.used))},
+                 {"qc", line.used.compute},
+                 {"qm", line.used.memory}}},
+               {"borrowed", GpusRoundedUp(BorrowedOf(view, report))},
+               {"lent", GpusRoundedUp(GpuEquivalents(line.lent))},
+               {"available", GpusRoundedDown(line.available.Smaller())}};
+  if (!of.pool.empty()) json["pool"] = of.pool;
+  return json;
 }
 
 Json ConditionsJson(std::span<const Condition> conditions) {

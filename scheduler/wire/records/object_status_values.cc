@@ -41,7 +41,7 @@ class Bytes {
   }
   // What quotas and teams show of a line.
   Bytes& operator<<(const QuotaLineView& line) {
-    return *this << line.model << line.nominal << line.used << line.available;
+    return *this << line.name << line.nominal << line.used << line.available;
   }
 
   std::string Take() { return std::move(bytes_); }

@@ -173,12 +173,12 @@ Result World::Quota(const std::string& name, const std::string& model, QuotaNumb
     if (view.report.name != name) continue;
     for (const QuotaLineReport& report : view.report.lines) {
       const QuotaLineView& line = report.line;
-      if (line.model == model) {
+      if (line.name == model) {
         numbers = {MilliOf(line.used), MilliOf(line.borrowed), MilliOf(line.lent),
                    MilliOf(line.available)};
         return std::nullopt;
       }
-      lines.push_back(name + " " + line.model);
+      lines.push_back(name + " " + line.name);
     }
   }
   if (!lines.empty()) return Problem{"a line: " + Join(lines, ", "), name + " " + model};

@@ -15,6 +15,9 @@ namespace tranche::sim {
 
 using Json = nlohmann::basic_json<FlatMap>;
 
+// The label that says which GPUPool a node is in, in worlds that have pools.
+inline constexpr const char* kPoolLabel = "example.com/pool";
+
 class Document {
  public:
   Document() = default;  // null

@@ -253,7 +253,7 @@ void SetClass(WorkUnit& unit, const PodLife& pod, const Objects& classes) {
 // In which order work of one class fills the nominal: by its age, or nobody can tell.
 enum class Order : uint8_t { kByAge, kUnknown };
 
-using Lines = std::map<std::string, Charge>;  // by model, and `any`
+using Lines = std::map<std::string, Charge>;  // as of QuotaModel
 
 bool IsLimited(const QuotaModel& model, const std::string& leaf, const std::string& line) {
   return std::ranges::any_of(kDimensions, [&](Dimension dimension) {
@@ -360,7 +360,7 @@ bool EvictionChecker::AddClaims(const std::string& leaf, const QuotaModel& model
       unit.start = one.from;
       unit.key = claim.key;
       for (const Holding& holding : *holdings) {
-        Charge& charge = unit.charges[holding.model];
+        Charge& charge = unit.charges[model.LineOf(leaf, holding.model)];
         charge = AddSaturating(charge, holding.charge);
       }
     }
@@ -398,7 +398,7 @@ std::optional<std::vector<WorkUnit>> EvictionChecker::UnitsOf(const PodLife& vic
     const SimTime start = kept != nullptr ? kept->from : pod.filtered.value_or(*pod.bound);
     unit.start = unit.key.empty() ? start : std::min(unit.start, start);
     unit.key = gang.empty() ? pod.key : gang;
-    Charge& charge = unit.charges[holding->model];
+    Charge& charge = unit.charges[model.LineOf(leaf, holding->model)];
     charge = AddSaturating(charge, holding->charge);
     unit.victims = unit.victims || &pod == &victim;
   }

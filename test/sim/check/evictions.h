@@ -34,7 +34,7 @@ struct WorkUnit {
   int64_t rank = 2;
   SimTime start{0};
   std::string key;
-  std::map<std::string, Charge> charges;  // by model
+  std::map<std::string, Charge> charges;  // by line
   bool victims = false;
 };
 

@@ -23,6 +23,12 @@ std::optional<int64_t> QuantaOf(const Json& amount) {
   return static_cast<int64_t>(std::llround(value * 1000)) * kQuantaPerMilli;
 }
 
+std::string NameOf(const Json& line) {
+  const std::string model = TextAt(line, {"model"});
+  const std::string pool = TextAt(line, {"pool"});
+  return (model.empty() ? kAny : model) + (pool.empty() ? "" : "@" + pool);
+}
+
 bool Selects(const Json& selector, const Json& labels) {
   if (!selector.is_object() || !At(selector, {"matchExpressions"}).is_null()) return false;
   const Json& wanted = At(selector, {"matchLabels"});
@@ -71,7 +77,7 @@ QuotaModel::QuotaModel(const Objects& quotas, const Objects& namespaces)
   for (const Json& spec : specs_) {
     const Json& lines = At(spec, {"lines"});
     if (!lines.is_array()) continue;
-    for (const Json& line : lines) AddLine(TextAt(line, {"model"}));
+    for (const Json& line : lines) AddLine(NameOf(line));
   }
   if (known_) ImplyAny();
 }
@@ -97,20 +103,20 @@ int QuotaModel::Number(const std::string& quota) const {
   return found == names_.end() ? -1 : static_cast<int>(found - names_.begin());
 }
 
-void QuotaModel::AddLine(const std::string& model) {
-  if (lines_.contains(model)) return;
-  Line& line = lines_[model];
-  std::vector<bool>& defined = defined_[model];
+void QuotaModel::AddLine(const std::string& name) {
+  if (lines_.contains(name)) return;
+  Line& line = lines_[name];
+  std::vector<bool>& defined = defined_[name];
   defined.resize(names_.size());
   for (const Dimension dimension : kDimensions) line[dimension] = shape_;
   for (std::size_t i = 0; i < specs_.size(); ++i) {
     const Json& lines = At(specs_[i], {"lines"});
     if (!lines.is_array()) continue;
     for (const Json& said : lines) {
-      if (TextAt(said, {"model"}) != model) continue;
+      if (NameOf(said) != name) continue;
       defined[i] = true;
-      const auto read = [&](const char* name) -> std::optional<int64_t> {
-        const Json& amount = At(said, {name});
+      const auto read = [&](const char* member) -> std::optional<int64_t> {
+        const Json& amount = At(said, {member});
         if (amount.is_null()) return std::nullopt;
         const std::optional<int64_t> quanta = QuantaOf(amount);
         known_ = known_ && quanta;
@@ -152,10 +158,21 @@ bool QuotaModel::IsLimited(int quota, const std::string& line) const {
 
 std::vector<std::string> QuotaModel::LinesOf(int leaf, const std::string& model) const {
   std::vector<std::string> lines;
-  for (const std::string& line : {model, std::string(kAny)}) {
+  const std::string& name = names_[static_cast<std::size_t>(leaf)];
+  for (const std::string& line : {LineOf(name, model), std::string(kAny)}) {
     if (IsLimited(leaf, line)) lines.push_back(line);
   }
   return lines;
+}
+
+std::string QuotaModel::LineOf(const std::string& quota, const std::string& charged) const {
+  const std::size_t at = charged.find('@');
+  if (at == std::string::npos) return charged;
+  const int number = Number(quota);
+  for (const std::string& name : {charged, kAny + charged.substr(at)}) {
+    if (number >= 0 && IsLimited(number, name)) return name;
+  }
+  return charged.substr(0, at);
 }
 
 bool QuotaModel::Enforces(const std::string& leaf) const {
@@ -179,7 +196,7 @@ std::string QuotaModel::CommonAncestor(const std::string& a, const std::string& 
 void QuotaModel::Use(const std::string& quota, const Holding& holding) {
   const int number = Number(quota);
   if (number < 0) return;
-  for (const std::string& name : {holding.model, std::string(kAny)}) {
+  for (const std::string& name : {LineOf(quota, holding.model), std::string(kAny)}) {
     const auto line = lines_.find(name);
     if (line == lines_.end()) continue;
     for (const Dimension dimension : kDimensions) {
@@ -225,6 +242,7 @@ std::optional<Holding> HoldingOf(const Record& record, const Json& node) {
   const Mebibytes card = Mebibytes::Of(std::atoll(memory.c_str()));
   const MigBoard* const board = FindMigBoard(product, Mebibytes::Of(0));
   Holding holding{GpuModelName(BaseProduct(product)), {}};
+  if (const std::string pool = Label(node, kPoolLabel); !pool.empty()) holding.model += "@" + pool;
   for (const RecordDevice& device : record.devices) {
     Charge charge;
     if (device.profile.empty()) {

@@ -21,7 +21,7 @@ namespace tranche::sim::check {
 
 // What a pod holds of GPUs of one model.
 struct Holding {
-  std::string model;
+  std::string model;  // with "@POOL" on nodes of a pool
   Charge charge;
 };
 
@@ -50,6 +50,9 @@ class QuotaModel {
   bool Admits(const std::string& leaf, const Holding& more) const;
   // Does it stay within the leaf's own nominal with so much more?
   bool WithinNominal(const std::string& leaf, const Holding& more) const;
+  // The line that a charge of that name (model, or model@pool) counts on for the quota's tree: of
+  // the model in the pool, of the pool, of the model, the first that somebody has.
+  std::string LineOf(const std::string& quota, const std::string& charged) const;
   // The leaf's nominal of a line ("any" too) in one dimension; nullopt: no line of its tree says.
   std::optional<int64_t> Nominal(const std::string& leaf, const std::string& line,
                                  Dimension dimension) const;
@@ -59,7 +62,7 @@ class QuotaModel {
   using Line = std::map<Dimension, Oracle>;
   void CutCircles();
   int Number(const std::string& quota) const;
-  void AddLine(const std::string& line);
+  void AddLine(const std::string& name);
   void ImplyAny();
   bool IsLimited(int quota, const std::string& line) const;
   std::vector<std::string> LinesOf(int leaf, const std::string& model) const;
@@ -68,7 +71,7 @@ class QuotaModel {
   std::vector<std::string> names_;
   std::vector<Json> specs_;
   Oracle shape_;                       // parents and children alone
-  std::map<std::string, Line> lines_;  // by model, and "any"
+  std::map<std::string, Line> lines_;  // by model, model@pool, any@pool, and "any"
   std::map<std::string, std::vector<bool>> defined_;
   Objects quotas_;
   Objects namespaces_;

@@ -123,6 +123,7 @@ std::string HamiRegister(const Machine& machine, int64_t lie, int dead) {
 
 Json NodeObject(const Machine& machine) {
   Json labels = {{"kubernetes.io/hostname", machine.name}, {"kubernetes.io/os", "linux"}};
+  if (!machine.pool.empty()) labels[kPoolLabel] = machine.pool;
   Json annotations = Json::object();
   Json amounts = {{"cpu", "192"}, {"memory", "2097152Mi"}, {"pods", "110"}};
   if (machine.kind != NodeKind::kPlain && machine.kind != NodeKind::kDra) {

@@ -39,6 +39,7 @@ struct Machine {
   int64_t mib = 0;                 // of each card
   std::vector<std::string> cards;  // UUIDs
   std::vector<MigInstance> instances;
+  std::string pool = {};  // the GPUPool it is in for good; empty: in none
 };
 
 inline constexpr int kHamiSlots = 10;  // pods that may share one card

@@ -94,6 +94,7 @@ void NodeChanges::Replace(const std::string& node, Draws& draws) {
   const int life = kubelets_.lives(node) + 1;
   // Others of the same kind, or the same cards under a new Node.
   Machine next = draws.Below(2) == 0 ? old : DrawMachine(draws, node, old.kind, life);
+  next.pool = old.pool;
   kubelets_.Leave(node, loop_.NameOf(self_));
   away_[node] = std::move(next);
   loop_.After(milliseconds(draws.Between(200, 30'000)), self_, [this, node] {

@@ -65,21 +65,26 @@ void AddBudget(Draws& draws, const std::string& quota, Tenants& tenants) {
 }  // namespace
 
 Json QuotaLines(Draws& draws, const std::vector<Machine>& machines, int teams) {
-  std::map<std::string, int64_t> cards;
+  const bool has_pools =
+      std::ranges::any_of(machines, [](const Machine& machine) { return !machine.pool.empty(); });
+  const bool by_pool = has_pools && draws.Below(2) == 0;
+  std::map<std::pair<std::string, std::string>, int64_t> cards;  // by model and pool
   for (const Machine& machine : machines) {
-    if (!machine.cards.empty()) {
-      cards[machine.model] += static_cast<int64_t>(machine.cards.size());
-    }
+    if (machine.cards.empty()) continue;
+    const bool of_all = by_pool && !machine.pool.empty() && draws.Below(3) == 0;
+    cards[{of_all ? "any" : machine.model, by_pool ? machine.pool : ""}] +=
+        static_cast<int64_t>(machine.cards.size());
   }
   Json lines = Json::array();
-  for (const auto& [model, count] : cards) {
+  for (const auto& [of, count] : cards) {
     const int64_t share = std::max<int64_t>(1, count / teams);
-    Json line = {{"model", model},
+    Json line = {{"model", of.first},
                  {"nominal", {{"gpus", std::to_string(draws.Between(share / 2 + 1, share + 2))}}}};
     if (draws.Below(2) == 0) line["borrowLimit"] = {{"gpus", std::to_string(draws.Between(0, 8))}};
     if (draws.Below(4) == 0) {
       line["lendLimit"] = {{"gpus", std::to_string(draws.Between(0, share))}};
     }
+    if (!of.second.empty()) line["pool"] = of.second;
     lines.push_back(std::move(line));
   }
   return lines;
@@ -104,6 +109,14 @@ void AllowUnenforcedSharing(Tenants& tenants) {
 }
 
 void Consolidate(Tenants& tenants) { PolicyOf(tenants)["spec"]["consolidate"] = "On"; }
+
+void DeclarePool(Tenants& tenants, const std::string& pool) {
+  tenants.objects.emplace_back(
+      "gpupools", Custom("GPUPool", pool, {{"nodes", {{"matchLabels", {{kPoolLabel, pool}}}}}}));
+  const Json line = {{"model", "any"}, {"pool", pool}, {"nominal", {{"gpus", "0"}}}};
+  tenants.objects.emplace_back("gpuquotas",
+                               Custom("GPUQuota", kPoolKeeper, {{"lines", Json::array({line})}}));
+}
 
 void NominateEarly(Tenants& tenants) { PolicyOf(tenants)["spec"]["placement"]["nominate"] = "On"; }
 

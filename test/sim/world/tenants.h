@@ -33,8 +33,12 @@ void AllowUnenforcedSharing(Tenants& tenants);
 void NominateEarly(Tenants& tenants);
 // Likewise: nodes that run little are emptied.
 void Consolidate(Tenants& tenants);
+// Machines that have a pool are in it by their label, and quotas may have lines of it: one that
+// users leave alone always has, so that it is told apart at all times.
+void DeclarePool(Tenants& tenants, const std::string& pool);
+inline constexpr const char* kPoolKeeper = "keeps-the-pool";
 Tenants DrawTenants(Draws& draws, const std::vector<Machine>& machines, int hami_minor);
-// The lines of a quota: some cards of each model there is.
+// The lines of a quota: some cards of each model there is, or of each model and pool.
 Json QuotaLines(Draws& draws, const std::vector<Machine>& machines, int teams);
 
 }  // namespace tranche::sim

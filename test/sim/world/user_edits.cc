@@ -187,7 +187,7 @@ void UserEdits::DeletePod(const Stored& pod, Draws& draws) {
 void UserEdits::EditQuota(Draws& draws) {
   const StoredPtr quota = AnyOf("gpuquotas", draws);
   const int teams = static_cast<int>(tenants_.namespaces.size());
-  if (quota == nullptr) return;
+  if (quota == nullptr || quota->name() == kPoolKeeper) return;
   if (quota->name() == "org") {
     return Send(
         "PATCH", "gpuquotas", quota->key(),

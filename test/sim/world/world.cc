@@ -29,6 +29,7 @@ constexpr uint64_t kOfClaims = 0x647261;  // draws of their own
 constexpr uint64_t kOfSharing = 0x7368617265;
 constexpr uint64_t kOfNominations = 0x6e6f6d;
 constexpr uint64_t kOfEmptying = 0x656d70;
+constexpr uint64_t kOfPools = 0x706f6f6c;
 
 // `of_hami`: all that have GPUs.
 std::vector<Machine> DrawFleet(Draws& draws, int nodes, bool of_hami) {
@@ -73,7 +74,10 @@ struct World::Parts {
     const std::vector<Machine> dra =
         shares_freely ? std::vector<Machine>() : DrawDraMachines(of_claims);
     machines.insert(machines.end(), dra.begin(), dra.end());
+    const bool pools = dra.empty() && Draws(options.seed).Fork(kOfPools).Chance(2'500);
+    for (std::size_t i = 1; pools && i < machines.size(); i += 2) machines[i].pool = "odd";
     tenants = DrawTenants(draws, machines, hami_minor);
+    if (pools) DeclarePool(tenants, "odd");
     if (shares_freely) AllowUnenforcedSharing(tenants);
     if (Draws(options.seed).Fork(kOfNominations).Chance(5'000)) NominateEarly(tenants);
     if (Draws(options.seed).Fork(kOfEmptying).Chance(2'500)) Consolidate(tenants);

@@ -18,8 +18,7 @@ namespace THIS_FILE {
 constexpr std::string_view kFence = "```";
 
 std::string ReadGuide() {
-  std::ifstream stream(fakes::SourceFolder() + "/scheduler/docs/admin-guide.md",
-                       std::ios::binary);
+  std::ifstream stream(fakes::SourceFolder() + "/scheduler/docs/admin-guide.md", std::ios::binary);
   return {std::istreambuf_iterator<char>(stream), {}};
 }
 
@@ -59,9 +58,8 @@ TEST(AdminGuide, EveryExampleIsAccepted) {
       shown.emplace(kind);
     }
   }
-  EXPECT_EQ(shown,
-            (std::set<std::string, std::less<>>{"GPUBudget", "GPUClass", "GPUPolicy", "GPUPool",
-                                                "GPUPrice", "GPUQuota"}));
+  EXPECT_EQ(shown, (std::set<std::string, std::less<>>{"GPUBudget", "GPUClass", "GPUPolicy",
+                                                       "GPUPool", "GPUPrice", "GPUQuota"}));
 }
 
 }  // namespace THIS_FILE

@@ -102,11 +102,23 @@ TEST(DecodeGpuBudgetTest, RefusalsNameTheFieldTheRuleAndTheValue) {
       {R"("rollover":{"maxPercent":1001,"maxWindows":13})",
        "spec.rollover.maxPercent: expected 0..1000, found 1001; "
        "spec.rollover.maxWindows: expected 0..12, found 13"},
-      {R"("rates":{"any":"1"})", "spec.rates.any: expected a GPU model name as key, found \"1\""},
+      {R"("rates":{"any":"1"})",
+       "spec.rates.any: expected as key a GPU model name, or MODEL@POOL or any@POOL for the GPUs "
+       "of "
+       "a pool, found \"1\""},
       {R"("rates":{"h200 sxm":"1"})",
-       "spec.rates.h200 sxm: expected a GPU model name as key, found \"1\""},
+       "spec.rates.h200 sxm: expected as key a GPU model name, or MODEL@POOL or any@POOL for the "
+       "GPUs of a pool, found \"1\""},
+      {R"("rates":{"h200@":"1"})",
+       "spec.rates.h200@: expected as key a GPU model name, or MODEL@POOL or any@POOL for the GPUs "
+       "of a pool, found \"1\""},
+      {R"("rates":{"h200@Spot":"1"})",
+       "spec.rates.h200@Spot: expected as key a GPU model name, or MODEL@POOL or any@POOL for the "
+       "GPUs of a pool, found \"1\""},
       {R"("rates":{"h200":"1","H200":"2"})",
-       "spec.rates.h200: expected every model once, found \"1\""},
+       "spec.rates.h200: expected every model and pool once, found \"1\""},
+      {R"("rates":{"h200@a":"1","H200@a":"2"})",
+       "spec.rates.h200@a: expected every model and pool once, found \"1\""},
       {R"("rates":{"h200":"0.1234"})",
        "spec.rates.h200: expected a decimal with at most 3 decimals, found \"0.1234\""},
       {R"("maxDebtPercent":101)", "spec.maxDebtPercent: expected 0..100, found 101"},

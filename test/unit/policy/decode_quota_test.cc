@@ -4,8 +4,10 @@
 #include <vector>
 
 #include "absl/status/status.h"
+#include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "policy/decode.h"
+#include "policy/line_name.h"
 
 namespace tranche {
 namespace THIS_FILE {
@@ -177,6 +179,18 @@ TEST(DecodeGpuQuotaTest, ADurationIsWrittenAsInGo) {
   }
 }
 
+TEST(DecodeGpuQuotaTest, LinesMayBeOfAPool) {
+  const auto quota = DecodeGpuQuota(R"({"metadata": {"name": "team-a"}, "spec": {"lines": [
+      {"model": "H200", "pool": "spot-eu", "nominal": {"gpus": "4"}},
+      {"model": "h200", "pool": "", "nominal": {"gpus": "8"}},
+      {"model": "", "pool": "spot-eu", "nominal": {"gpus": "2"}},
+      {"pool": "a", "nominal": {"gpus": "1"}}]}})");
+  ASSERT_TRUE(quota.ok()) << quota.status();
+  std::vector<std::string> names;
+  for (const QuotaLine& line : quota->lines) names.push_back(LineName(line.model, line.pool));
+  EXPECT_THAT(names, testing::ElementsAre("any@a", "any@spot-eu", "h200", "h200@spot-eu"));
+}
+
 TEST(DecodeGpuQuotaTest, RefusalsNameTheFieldTheRuleAndTheValue) {
   const struct {
     std::string_view spec, message;
@@ -189,15 +203,27 @@ TEST(DecodeGpuQuotaTest, RefusalsNameTheFieldTheRuleAndTheValue) {
        "spec.lines[0].nominal.gpus: expected 0..9999999.999, found \"10000000\""},
       {R"({"lines":[{"model":"h200","nominl":{"gpus":"8"}}]})",
        "spec.lines[0].nominal: expected one of gpus, slices, gpuMemory, found nothing; "
-       "spec.lines[0].nominl: expected one of model, nominal, borrowLimit, lendLimit, found an "
-       "unknown field"},
+       "spec.lines[0].nominl: expected one of model, pool, nominal, borrowLimit, lendLimit, found "
+       "an unknown field"},
       {R"({"lines":[{"nominal":{"gpus":"8"}}]})",
        "spec.lines[0].model: expected a GPU model name or \"any\", found nothing"},
       {R"({"lines":[{"model":"h200/sxm","nominal":{"gpus":"8"}}]})",
        "spec.lines[0].model: expected a GPU model name or \"any\", found \"h200/sxm\""},
       {R"({"lines":[{"model":"h200","nominal":{"gpus":"1"}},
                     {"model":"H200","nominal":{"gpus":"1"}}]})",
-       "spec.lines[1].model: expected every model once, found \"H200\""},
+       "spec.lines[1]: expected every model and pool once, found "
+       "{\"model\":\"H200\",\"nominal\":{\"gpus\":\"1\"}}"},
+      {R"({"lines":[{"pool":"spot","nominal":{"gpus":"1"}},
+                    {"model":"any","pool":"spot","nominal":{"gpus":"1"}}]})",
+       "spec.lines[1]: expected every model and pool once, found "
+       "{\"model\":\"any\",\"pool\":\"spot\",\"nominal\":{\"gpus\":\"1\"}}"},
+      {R"({"lines":[{"model":"h200","pool":"Spot","nominal":{"gpus":"8"}}]})",
+       "spec.lines[0].pool: expected a name of a-z, 0-9, - and ., found \"Spot\""},
+      {R"({"lines":[{"model":"","pool":"","nominal":{"gpus":"8"}}]})",
+       "spec.lines[0].model: expected a GPU model name or \"any\", found \"\""},
+      {R"({"lines":[{"pool":"spot","nominal":{"gpuMemory":"8Gi"}}]})",
+       "spec.lines[0].nominal.gpuMemory: expected gpus on the line any, whose GPUs differ in "
+       "memory, found \"8Gi\""},
       {R"({"lines":[{"model":"h200","nominal":{}}]})",
        "spec.lines[0].nominal: expected exactly one of gpus, slices, gpuMemory, found {}"},
       {R"({"lines":[{"model":"h200","nominal":{"gpus":"1","gpuMemory":"1Gi"}}]})",

@@ -101,6 +101,17 @@ TEST_F(PoolsTest, APriceOfAPoolThatIsNotThereSaysSo) {
   EXPECT_EQ(Condition("GPUPrice", "a", "UnknownPool"), "");
 }
 
+TEST_F(PoolsTest, LinesAndRatesOfAPoolThatIsNotThereSaySo) {
+  Put("GPUQuota", "team", R"({"lines":[{"model":"h100","pool":"p","nominal":{"gpus":"1"}}]})");
+  Put("GPUBudget", "hours", R"({"quotaRef":"team","gpuHours":"1","rates":{"any@q":"1"}})");
+  EXPECT_EQ(Condition("GPUQuota", "team", "UnknownPool"), "True/UnknownPool");
+  EXPECT_EQ(Condition("GPUQuota", "team"), "True/Accepted");
+  EXPECT_EQ(Condition("GPUBudget", "hours", "UnknownPool"), "True/UnknownPool");
+  EXPECT_THAT(store_.set().metered_pools, testing::ElementsAre("p", "q"));
+  Put("GPUPool", "p", R"({"nodes":{}})");
+  EXPECT_EQ(Condition("GPUQuota", "team", "UnknownPool"), "");
+}
+
 TEST_F(PoolsTest, AMachineIsPaidForAsItsPoolSaysElseAsItsLabelsSay) {
   Put("GPUPool", "held", R"({"nodes":{"matchLabels":{"p":"held"}},"capacity":"Reserved"})");
   Put("GPUPool", "mute", R"({"nodes":{"matchLabels":{"p":"mute"}}})");
@@ -127,8 +138,8 @@ TEST_F(PoolsTest, AMachineIsPaidForAsItsPoolSaysElseAsItsLabelsSay) {
       {{{"kubernetes.azure.com/scalesetpriority", "spot"}}, {"", kSpot, ""}},
   };
   for (const auto& test : kCases) {
-    EXPECT_EQ(TraitsOf(store_.set(), In(test.labels)), test.traits) << ::testing::PrintToString(
-        test.labels);
+    EXPECT_EQ(TraitsOf(store_.set(), In(test.labels)), test.traits)
+        << ::testing::PrintToString(test.labels);
   }
 }
 

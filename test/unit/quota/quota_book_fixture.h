@@ -91,7 +91,7 @@ class QuotaBookTest : public testing::Test {
     for (const QuotaReport& report : book_.Quotas(now_)) {
       text += fmt::format("{} {} {}\n", report.name, report.workloads, report.workloads_borrowed);
       for (const auto& [line, borrowed] : report.lines) {
-        text += fmt::format("  {}", line.model);
+        text += fmt::format("  {}", line.name);
         for (const ChargeLimit& limit :
              std::vector<ChargeLimit>{line.nominal, line.used, line.lent, line.borrowed,
                                       line.available, line.reach, borrowed}) {

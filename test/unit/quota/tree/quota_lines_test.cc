@@ -49,6 +49,50 @@ TEST(QuotaLinesTest, ALineThatNobodyOfTheTreeDefinesIsUnlimited) {
   EXPECT_TRUE(tree.View(tree.Find("child")).empty());
 }
 
+TEST(QuotaLinesTest, GpusOfAPoolCountOnTheMostExactLineOfTheirTree) {
+  const QuotaTree tree = Tree({{"model", "", {{"h200", Limits(1)}}},
+                               {"pool", "", {{"any@spot", Limits(1)}, {"h200", Limits(1)}}},
+                               {"both", "", {{"any@spot", Limits(1)}, {"h200@spot", Limits(1)}}},
+                               {"child", "both", {{"h200", Limits(1)}}},
+                               {"none", "", {{"any", Limits(1)}}}});
+  const struct {
+    const char* quota;
+    const char* charged;
+    const char* line;
+  } cases[] = {
+      {"model", "h200", "h200"},        {"model", "h200@spot", "h200"},
+      {"model", "h200@other", "h200"},  {"pool", "h200@spot", "any@spot"},
+      {"pool", "l4@spot", "any@spot"},  {"pool", "h200@other", "h200"},
+      {"pool", "h200", "h200"},         {"both", "h200@spot", "h200@spot"},
+      {"both", "l4@spot", "any@spot"},  {"child", "h200@spot", "h200@spot"},
+      {"child", "l4@spot", "any@spot"}, {"child", "h200@other", "h200"},
+      {"none", "h200@spot", "h200"},
+  };
+  for (const auto& each : cases) {
+    const LineId line = tree.LineOf(tree.Find(each.quota), each.charged);
+    ASSERT_NE(line, kNoLine) << each.charged;
+    EXPECT_EQ(tree.line_name(line), each.line) << each.quota << " " << each.charged;
+  }
+  EXPECT_EQ(tree.LineOf(tree.Find("model"), "l4@spot"), kNoLine);
+  EXPECT_EQ(tree.LineOf(kNoQuota, "h200@spot"), tree.FindLine("h200"));
+}
+
+// An `any` line holds wherever the GPUs are, and is implied by all lines.
+TEST(QuotaLinesTest, LinesOfPoolsAreWithinAny) {
+  QuotaTree tree = Tree({{"org", "", {{"any", Limits(3)}}},
+                         {"team", "org", {{"h200", Limits(1)}, {"h200@spot", Limits(2)}}}});
+  const QuotaId team = tree.Find("team");
+  EXPECT_EQ(tree.Nominal(team, kAnyLine), Gpus(3));
+  const LineId spot = tree.LineOf(team, "h200@spot");
+  EXPECT_FALSE(tree.Check(team, spot, Gpus(2)).borrows);
+  tree.Add(team, spot, Gpus(2));
+  EXPECT_EQ(tree.Used(team, spot), Gpus(2));
+  EXPECT_EQ(tree.Used(team, tree.FindLine("h200")), Charge{});
+  EXPECT_EQ(tree.Used(team, kAnyLine), Gpus(2));
+  EXPECT_EQ(tree.Check(team, spot, Gpus(1)).refusal, QuotaRefusal::kWaiting);
+  EXPECT_EQ(tree.Check(team, tree.LineOf(team, "h200"), Gpus(1)).refusal, QuotaRefusal::kNone);
+}
+
 TEST(QuotaLinesTest, BorrowersAreThoseOfTheirOwnTree) {
   QuotaTree tree = Tree({{"here", "", {{"h200", Limits(4)}}},
                          {"idle", "here", {{"h200", Limits(2)}}},
@@ -72,7 +116,7 @@ TEST(QuotaLinesTest, MemoryAloneShowsTheLineItIsChargedTo) {
   EXPECT_TRUE(tree.View(team).empty());
   tree.Add(team, tree.FindLine("h200"), {0, 1000});
   ASSERT_EQ(tree.View(team).size(), 1U);
-  EXPECT_EQ(tree.View(team)[0].model, "h200");
+  EXPECT_EQ(tree.View(team)[0].name, "h200");
   EXPECT_EQ(tree.View(team)[0].used, (Charge{0, 1000}));
 }
 

@@ -168,7 +168,7 @@ TEST_F(OrgTest, WhoLendsAndWhoBorrows) {
     tree_ = Tree(OrgNodes());
     Use(row.a, row.b, row.prod);
     const QuotaLineView line = Line(row.name);
-    EXPECT_EQ(line.model, "h200");
+    EXPECT_EQ(line.name, "h200");
     EXPECT_EQ(InGpus(line.used), row.used);
     EXPECT_EQ(InGpus(line.borrowed), row.borrowed);
     EXPECT_EQ(InGpus(line.lent), row.lent);
@@ -276,11 +276,11 @@ TEST(QuotaTreeTest, TenOfAnyKindAndFiveOfEachOfTwoModels) {
 
   const std::vector<QuotaLineView> views = tree.View(models);
   ASSERT_EQ(views.size(), 3U);
-  EXPECT_EQ(views[0].model, "a100");
+  EXPECT_EQ(views[0].name, "a100");
   EXPECT_EQ(InGpus(views[0].lent), 5);
   EXPECT_EQ(InGpus(views[0].available), 0);
-  EXPECT_EQ(views[1].model, "v100");
-  EXPECT_EQ(views[2].model, "any");
+  EXPECT_EQ(views[1].name, "v100");
+  EXPECT_EQ(views[2].name, "any");
   EXPECT_EQ(InGpus(views[2].available), 10);
 }
 
@@ -324,7 +324,7 @@ TEST(QuotaTreeTest, SuspensionTakesImpliedAnyAlongAndClimbsThroughSuspendedParen
   }
   EXPECT_EQ(tree.Nominal(tree.Find("org"), kAnyLine), Gpus(6));
   ASSERT_EQ(tree.View(tree.Find("org")).size(), 2U) << "the pool shows what it was given";
-  EXPECT_EQ(tree.View(tree.Find("org")).front().model, "h200");
+  EXPECT_EQ(tree.View(tree.Find("org")).front().name, "h200");
   EXPECT_EQ(tree.Nominal(tree.Find("org"), tree.FindLine("h200")), Gpus(5));
 }
 
@@ -445,7 +445,7 @@ TEST(QuotaTreeTest, AllViewsAtOnceAreTheViewsOfEach) {
       ASSERT_EQ(views[id].size(), alone.size());
       int64_t borrowed = 0;
       for (std::size_t line = 0; line < alone.size(); ++line) {
-        EXPECT_EQ(views[id][line].model, alone[line].model);
+        EXPECT_EQ(views[id][line].name, alone[line].name);
         EXPECT_EQ(views[id][line].lent, alone[line].lent);
         borrowed = std::max(borrowed, GpuEquivalents(alone[line].borrowed));
       }

@@ -136,12 +136,12 @@ QuotaView TeamA() {
                 {"any", 0, Millis(0), "", "its nominal is in use"}};
   view.report.namespaces = {"ns-1", "ns-2"};
   QuotaLineReport any;
-  any.line.model = "any";
+  any.line.name = "any";
   any.line.nominal = ChargeLimit();
   any.line.available = ChargeLimit();
   any.line.used = {kQuantaPerGpu / 2, kQuantaPerGpu / 4};
   QuotaLineReport h100;
-  h100.line.model = "h100";
+  h100.line.name = "h100@spot";
   h100.line.nominal = {kQuantaPerGpu * 8, kQuantaPerGpu * 8};
   h100.line.available = {kQuantaPerGpu / 8, kQuantaPerGpu};
   h100.line.lent = {kQuantaPerGpu, kQuantaPerGpu};
@@ -298,9 +298,10 @@ TEST(ApiTextTest, QuotasAndBudgets) {
   EXPECT_EQ(
       EncodeQuotas(std::vector<QuotaView>{TeamA(), QuotaView()}),
       R"json({"quotas":[{"name":"team-a","parent":"org","mode":"Enforce","namespaces":["n)json"
-      R"json(s-1","ns-2"],"lines":[{"model":"h100","nominalGpus":8,"usedGpus":0,"borrowed)json"
-      R"json(Gpus":0.003,"lentGpus":1,"availableGpus":0.125},{"model":"any","nominalGpus")json"
-      R"json(:null,"usedGpus":0.5,"borrowedGpus":0,"lentGpus":0,"availableGpus":null}],"p)json"
+      R"json(s-1","ns-2"],"lines":[{"model":"h100","pool":"spot","nominalGpus":8,"usedGpu)json"
+      R"json(s":0,"borrowedGpus":0.003,"lentGpus":1,"availableGpus":0.125},{"model":"any")json"
+      R"json(,"pool":null,"nominalGpus":null,"usedGpus":0.5,"borrowedGpus":0,)json"
+      R"json("lentGpus":0,"availableGpus":null}],"p)json"
       R"json(ending":{"workloads":2,"gpus":3},"suspended":true,"reach":[{"model":"h100",")json"
       R"json(gpus":4,"withinSeconds":96,"reason":"Interleaved","text":"a pod of up to 4 h)json"
       R"json(100 GPUs starts within 96s; one of 5 h100 GPUs does not: n1 is full"},{"mode)json"

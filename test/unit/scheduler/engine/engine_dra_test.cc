@@ -77,7 +77,7 @@ class EngineDra : public EngineQuotaTest {
   int64_t Used() {
     for (const QuotaView& view : engine_.Quotas(now_)) {
       for (const QuotaLineReport& line : view.report.lines) {
-        if (line.line.model == "h100") return line.line.used.compute * 1000 / kQuantaPerGpu;
+        if (line.line.name == "h100") return line.line.used.compute * 1000 / kQuantaPerGpu;
       }
     }
     return -1;

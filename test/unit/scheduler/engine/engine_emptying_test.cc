@@ -108,6 +108,23 @@ TEST_F(EmptyingEngineTest, WhoMayBeMoved) {
   }
 }
 
+TEST_F(EmptyingEngineTest, WhatAutoscalersLeaveAloneStays) {
+  RunOwn();
+  const PodRequest more = Of("more");
+  Run(more, "n1", "owner");
+  PodFacts told = BoundFacts(more, "n1");
+  told.owner = "owner";
+  told.left_alone = true;
+  engine_.UpsertPod(told, now_);
+  EXPECT_TRUE(Empty());
+  PassTheNotice();
+  EXPECT_EQ(Plan(), "");
+  told.left_alone = false;
+  engine_.UpsertPod(told, now_);
+  PassTheNotice();
+  EXPECT_EQ(Plan(), "plan");
+}
+
 TEST_F(EmptyingEngineTest, AGangStays) {
   RunOwn();
   PodRequest member = Of("member");

@@ -28,9 +28,7 @@ class PoolWindowsTest : public EngineReclaimTest {
     return node;
   }
   static GpuPool Pool(const std::string& name, std::vector<PoolWindow> windows) {
-    GpuPool pool;
-    pool.name = name;
-    pool.nodes.match_labels = {{"pool", name}};
+    GpuPool pool = test::Pool(name);
     pool.windows = std::move(windows);
     return pool;
   }

@@ -24,7 +24,7 @@ class ReplicaTest : public ForesightTest {
     std::vector<std::string> lines;
     for (const QuotaView& view : engine.Quotas(now_)) {
       for (const QuotaLineReport& line : view.report.lines) {
-        lines.push_back(fmt::format("{} {} {} {}", view.report.name, line.line.model,
+        lines.push_back(fmt::format("{} {} {} {}", view.report.name, line.line.name,
                                     line.line.used.compute, line.marked_borrowed.compute));
       }
     }

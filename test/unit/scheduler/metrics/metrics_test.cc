@@ -34,6 +34,7 @@ Scrape FullScrape() {
   model.allocated = MilliGpu::Of(500);
   model.memory_capacity = Mebibytes::Of(2);
   scrape.totals.models = {model};
+  scrape.totals.pools = {{"h100", "spot", 1, MilliGpu::Of(250)}};
   scrape.watches = {{"pods", 2.5, 1, 2, 3}, {"nodes", std::nullopt, 0, 0, 0}};
   scrape.holds = {{"filter", 9, 4, 2, 1.5, 0.25}};
   scrape.ahead_of_server = -2500ms;
@@ -52,6 +53,8 @@ TEST(MetricsTest, StateOfTheScrapeIsOnThePage) {
            "tranche_oldest_reservation_age_seconds 60",
            "tranche_gpus{model=\"h100\"} 2",
            "tranche_gpu_allocated{model=\"h100\"} 0.5",
+           "tranche_pool_gpus{model=\"h100\",pool=\"spot\"} 1",
+           "tranche_pool_gpu_allocated{model=\"h100\",pool=\"spot\"} 0.25",
            "tranche_gpu_memory_capacity_bytes{model=\"h100\"} 2097152",
            "tranche_watch_age_seconds{resource=\"pods\"} 2.5",
            "tranche_watch_relists_total{resource=\"nodes\"} 0",
@@ -266,8 +269,14 @@ Device PartOfCard(const std::string& uuid, int64_t milli) {
 TEST(MetricsTest, TeamsSeeTheirHoursTheirNamespacesAndWhoSharesACard) {
   Scrape scrape;
   scrape.held_time = {{"vision", "training", "h100", Int128{kQuantaPerGpu} * 1'500},
-                      {"", "", "t4", 0}};
-  scrape.namespaces = {{"vision-dev", "h100", {kQuantaPerGpu / 2, kQuantaPerGpu / 4}}};
+                      {"", "", "t4", 0},
+                      {"vision", "", "t4@spot", 0}};
+  scrape.namespaces = {{"vision-dev", "h100", {kQuantaPerGpu / 2, kQuantaPerGpu / 4}},
+                       {"vision-dev", "h100@spot", {kQuantaPerGpu, 0}}};
+  QuotaView quota;
+  quota.report.name = "vision";
+  quota.report.lines.emplace_back().line.name = "any@spot";
+  scrape.quotas = {quota};
   scrape.shares = {
       HoldsDevices("half", PodState::kBound, {PartOfCard("GPU-a", 500), PartOfCard("GPU-b", 100)}),
       HoldsDevices("two-slices", PodState::kReserved,
@@ -283,6 +292,12 @@ TEST(MetricsTest, TeamsSeeTheirHoursTheirNamespacesAndWhoSharesACard) {
        {std::string(
             "tranche_gpu_seconds_total{leaf=\"vision\",model=\"h100\",class=\"training\"} 1.5"),
         std::string("tranche_gpu_seconds_total{leaf=\"\",model=\"t4\",class=\"\"} 0"),
+        std::string("tranche_gpu_seconds_total{leaf=\"vision\",model=\"t4\",pool=\"spot\","
+                    "class=\"\"} 0"),
+        std::string("tranche_namespace_used_gpus{quota_namespace=\"vision-dev\",model=\"h100\","
+                    "pool=\"spot\"} 1"),
+        std::string("tranche_quota_nominal_gpus{leaf=\"vision\",model=\"any\",pool=\"spot\","
+                    "dim=\"memory\"} 0"),
         std::string(
             "tranche_namespace_used_gpus{quota_namespace=\"vision-dev\",model=\"h100\"} 0.5"),
         share("GPU-a", "half") + "500", share("GPU-b", "half") + "100",

@@ -1,4 +1,6 @@
 // What /api/openapi.json says of the API is what a running server answers.
+#include <unistd.h>
+
 #include <filesystem>
 #include <fstream>
 #include <string>
@@ -19,8 +21,7 @@ using testing::ElementsAre;
 class OpenApi : public LiveServer {
  protected:
   void SetUp() override {
-    folder_ = std::filesystem::path(testing::TempDir()) /
-              ("openapi-" + std::to_string(testing::UnitTest::GetInstance()->random_seed()));
+    folder_ = std::filesystem::path(testing::TempDir()) / ("openapi-" + std::to_string(getpid()));
     std::filesystem::create_directories(folder_);
     const std::string quickstart = fakes::SourceFolder() + "/scheduler/quickstart/";
     ServeConfig config;

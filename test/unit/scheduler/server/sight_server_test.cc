@@ -1,6 +1,7 @@
 // What each caller sees of a whole server: every role at every path of the API, and that nothing of
 // another team is in any answer to one who may see his own namespace alone.
 #include <gmock/gmock.h>
+#include <unistd.h>
 
 #include <boost/asio/connect.hpp>
 #include <boost/asio/io_context.hpp>
@@ -58,8 +59,7 @@ Json NamedBudget(const std::string& name, const std::string& quota) {
 class SightServer : public LiveServer {
  protected:
   void SetUp() override {
-    folder_ = std::filesystem::path(testing::TempDir()) /
-              ("sight-" + std::to_string(testing::UnitTest::GetInstance()->random_seed()));
+    folder_ = std::filesystem::path(testing::TempDir()) / ("sight-" + std::to_string(getpid()));
     std::filesystem::create_directories(folder_);
     reviews.users = {{"all", {"ada", "1", {}, {}}},
                      {"metrics", {"prometheus", "2", {}, {}}},

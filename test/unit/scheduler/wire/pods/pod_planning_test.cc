@@ -134,6 +134,21 @@ TEST(PodPlanning, ReadsWhoMakesAPodAnewAndWhetherItMayBeEvicted) {
   }
 }
 
+TEST(PodPlanning, ReadsWhomAutoscalersAreToLeaveAlone) {
+  const std::pair<const char*, bool> rows[] = {
+      {"", false},
+      {R"("annotations":{"karpenter.sh/do-not-disrupt":"true"})", true},
+      {R"("annotations":{"karpenter.sh/do-not-disrupt":"4h"})", true},
+      {R"("annotations":{"karpenter.sh/do-not-disrupt":"false"})", false},
+      {R"("annotations":{"cluster-autoscaler.kubernetes.io/safe-to-evict":"false"})", true},
+      {R"("annotations":{"cluster-autoscaler.kubernetes.io/safe-to-evict":"true"})", false}};
+  for (const auto& [metadata, left_alone] : rows) {
+    const absl::StatusOr<PodFacts> pod = GpuPod(metadata);
+    ASSERT_TRUE(pod.ok()) << pod.status();
+    EXPECT_EQ(pod->left_alone, left_alone) << metadata;
+  }
+}
+
 TEST(PodPlanning, ReadsHowLongAPodMayTakeToLeave) {
   const struct {
     std::string_view spec;

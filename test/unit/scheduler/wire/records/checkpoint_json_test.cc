@@ -99,7 +99,7 @@ TEST(CheckpointJsonTest, WhatIsMalformedIsNamed) {
   std::string nameless = EncodeCheckpoint(OfLeaf());
   nameless.replace(nameless.find("h100"), 4, "");
   EXPECT_THAT(std::string(DecodeLeafCheckpoint(Budget(nameless)).status().message()),
-              HasSubstr("status.checkpoint.uses[1].model: expected 1 to 63 characters"));
+              HasSubstr("status.checkpoint.uses[1].model: expected 1 to 317 characters"));
 }
 
 }  // namespace THIS_FILE

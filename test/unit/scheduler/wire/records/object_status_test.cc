@@ -2,6 +2,7 @@
 // among its values, and what it does not show is not.
 #include "scheduler/wire/records/object_status.h"
 
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include <functional>
@@ -37,7 +38,7 @@ Portrait Usual() {
   world.view.report.name = "team";
   world.view.report.leaf = true;
   world.view.report.lines = {line, line};
-  world.view.report.lines[1].line.model = "any";
+  world.view.report.lines[1].line.name = "any";
   world.budget.spec = test::PlainBudget(BudgetWindow::Type::kMonth, 100);
   BudgetView& budget = world.budget.view;
   budget.used = GpuHours(10);
@@ -72,7 +73,7 @@ std::vector<Change> ChangesOfQuota() {
       {"name", [](Portrait& w) { w.view.report.name = "other"; }, kNever, kNever, kPrompt},
       {"leaf", [](Portrait& w) { w.view.report.leaf = false; }, kPrompt},
       {"a line", [](Portrait& w) { w.view.report.lines.pop_back(); }, kPrompt, kNever, kPrompt},
-      {"model", [=](Portrait& w) { view(w).model = "b200"; }, kPrompt, kNever, kPrompt},
+      {"name", [=](Portrait& w) { view(w).name = "b200"; }, kPrompt, kNever, kPrompt},
       {"nominal", [=](Portrait& w) { view(w).nominal = Gpus(9); }, kPrompt, kNever, kPrompt},
       {"no limit", [=](Portrait& w) { view(w).nominal = ChargeLimit(); }, kPrompt, kNever, kPrompt},
       {"used", [=](Portrait& w) { view(w).used = Gpus(7); }, kPrompt, kNever, kPrompt},
@@ -177,6 +178,29 @@ TEST(ObjectStatusTest, AnInnerQuotaShowsWhatItTakesFromOutside) {
   const std::vector<Rendering> after = Say(world, StatusMembers::kPrompt);
   EXPECT_NE(before[0].text, after[0].text);
   EXPECT_NE(before[0].values, after[0].values);
+}
+
+TEST(ObjectStatusTest, ALineOfAPoolSaysWhich) {
+  Portrait world = Usual();
+  world.view.report.lines[0].line.name = "h200@spot";
+  const std::string text = Say(world, StatusMembers::kPrompt)[0].text;
+  EXPECT_THAT(text, testing::HasSubstr(R"("model":"h200")"));
+  EXPECT_THAT(text, testing::HasSubstr(R"("pool":"spot")"));
+  EXPECT_THAT(text, testing::HasSubstr(R"("nominal":"8 h200@spot, 8 any")"));
+}
+
+// The API server refuses a status with a longer text.
+TEST(ObjectStatusTest, ASummaryOfManyLongNamesIsCut) {
+  Portrait world = Usual();
+  world.view.report.lines[0].line.name = "h200@" + std::string(250, 'p');
+  world.view.report.lines.resize(64, world.view.report.lines[0]);
+  const std::string text = Say(world, StatusMembers::kPrompt)[0].text;
+  const std::string key = R"("summary":{"nominal":")";
+  const std::size_t begin = text.find(key) + key.size();
+  const std::string nominal = text.substr(begin, text.find('"', begin) - begin);
+  EXPECT_LE(nominal.size(), 8192U);
+  EXPECT_GT(nominal.size(), 7900U);
+  EXPECT_THAT(nominal, testing::EndsWith(", ..."));
 }
 
 TEST(ObjectStatusTest, ARollingWindowMovesUnseen) {
