@@ -29,7 +29,7 @@ constexpr uint64_t kOfClaims = 0x647261;  // draws of their own
 constexpr uint64_t kOfSharing = 0x7368617265;
 constexpr uint64_t kOfNominations = 0x6e6f6d;
 constexpr uint64_t kOfEmptying = 0x656d70;
-constexpr uint64_t kOfPools = 0x706f6f6c;
+constexpr uint64_t kOfPools = 0x706f6f6c04a5;  // gives none to worlds of test/sim/seeds
 
 // `of_hami`: all that have GPUs.
 std::vector<Machine> DrawFleet(Draws& draws, int nodes, bool of_hami) {
