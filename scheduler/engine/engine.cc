@@ -194,17 +194,19 @@ void Engine::SetPolicies(std::shared_ptr<const PolicySet> set, const GpuPolicy& 
   parts.ForgetTeams();
   cluster.book.SetPolicies(std::move(set), now);
   const bool other_pools = before->pools != cluster.set->pools;
+  const bool other_rules = cluster.default_policy().hami_minor != hami_before ||
+                           before->node_policies != cluster.set->node_policies;
   const bool other_meters = before->metered_pools != cluster.set->metered_pools ||
                             (other_pools && !cluster.set->metered_pools.empty());
-  if (cluster.default_policy().hami_minor != hami_before || other_meters ||
-      before->node_policies != cluster.set->node_policies) {
-    for (NodeId id{0}; id < cluster.nodes.size(); ++id) {
-      if (cluster.nodes[id] == nullptr || !cluster.nodes[id]->state.present()) continue;
-      cluster.CountCards(*cluster.nodes[id], -1);
-      parts.TakeFacts(id, cluster.nodes[id]->state.facts());
-      cluster.CountCards(*cluster.nodes[id], 1);
-      cluster.Refresh(id, cluster.latest);
-    }
+  for (NodeId id{0}; (other_rules || other_meters) && id < cluster.nodes.size(); ++id) {
+    NodeEntry* const entry = cluster.nodes[id].get();
+    if (entry == nullptr || !entry->state.present()) continue;
+    const std::string& pool = MeteredPoolOf(*cluster.set, entry->state.facts());
+    if (!other_rules && pool == entry->state.inventory().metered_pool) continue;
+    cluster.CountCards(*entry, -1);
+    parts.TakeFacts(id, entry->state.facts());
+    cluster.CountCards(*entry, 1);
+    cluster.Refresh(id, cluster.latest);
   }
   parts.metering.Adopt(now);
   parts.claim_charges.Adopt(now);

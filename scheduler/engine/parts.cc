@@ -78,9 +78,7 @@ bool EngineParts::TakeFacts(NodeId id, NodeFacts facts) {
   NodeRules own = cluster.set->RulesOf(facts.labels.Finder());
   const bool other = own != entry.state.inventory().rules;
   entry.state.SetRules(std::move(own));
-  const bool metered = !cluster.set->metered_pools.empty();
-  const GpuPool* pool = metered ? cluster.set->PoolOf(facts.labels.Finder()) : nullptr;
-  entry.state.SetMeteredPool(cluster.set->MeteredName(pool));
+  entry.state.SetMeteredPool(MeteredPoolOf(*cluster.set, facts));
   entry.state.SetFacts(std::move(facts), cluster.default_policy().hami_minor, &cluster.machines);
   entry.kind = cluster.KindOf(entry.state.inventory());
   return other;

@@ -63,6 +63,11 @@ bool NotePool(ClusterState& cluster, NodeId id, Instant now) {
   return true;
 }
 
+const std::string& MeteredPoolOf(const PolicySet& set, const NodeFacts& facts) {
+  const bool metered = !set.metered_pools.empty();
+  return set.MeteredName(metered ? set.PoolOf(facts.labels.Finder()) : nullptr);
+}
+
 std::optional<Instant> DrainedAt(const NodeEntry& node, const GpuClass* gpu_class) {
   if (!node.window || !node.window->drain) return std::nullopt;
   if (gpu_class != nullptr && gpu_class->preemptible == Preemptible::kNever) return std::nullopt;

@@ -15,6 +15,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <optional>
+#include <string>
 
 #include "policy/spec.h"
 #include "scheduler/engine/state/cluster_state.h"
@@ -26,6 +27,9 @@ namespace tranche {
 // Looks for the node's pool anew: what it costs, and its window, when the node is woken as that
 // begins and ends; Refresh follows. True: the window is another one now.
 bool NotePool(ClusterState& cluster, NodeId id, Instant now);
+
+// The pool by which the GPUs of a node are charged (PolicySet::metered_pools); empty: by none.
+const std::string& MeteredPoolOf(const PolicySet& set, const NodeFacts& facts);
 
 // So long before it has to go a pod is told, and placed no later than that.
 inline constexpr Millis kDrainNotice{600'000};
