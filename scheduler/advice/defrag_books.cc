@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <bit>
 
+#include "scheduler/advice/rules.h"
 #include "topology/base/check.h"
 
 namespace tranche {
@@ -113,11 +114,13 @@ int64_t MilliOf(const AdvicePod& pod, const Inventory& inventory) {
   return milli;
 }
 
+void RemoveFrom(Load& load, const Inventory& inventory, const AdvicePod& pod) {
+  RemoveUse(load, inventory, pod);
+  AddKeys(load, inventory, *pod.request, -1);
+}
+
 DefragBooks::DefragBooks(const AdviceCase& fleet, std::vector<int> room_sizes)
     : fleet_(fleet), room_sizes_(std::move(room_sizes)) {
-  for (const GpuClass& workload_class : fleet.classes) {
-    sharing_[workload_class.name] = workload_class.sharing;
-  }
   const std::size_t nodes = fleet.nodes.size();
   moved_.assign(fleet.pods.size(), 0);
   usable_.assign(nodes, 0);
@@ -236,17 +239,6 @@ void DefragBooks::Keep(std::size_t node, CardSet promised) {
   taken_ = 0;
 }
 
-PlaceRules DefragBooks::RulesFor(const PodRequest& request,
-                                 const std::string& workload_class) const {
-  const auto sharing = sharing_.find(workload_class);
-  PlaceRules rules;
-  rules.policy = &fleet_.policy;
-  if (request.card_choice != CardChoice::kStrategy) rules.choice = request.card_choice;
-  if (sharing != sharing_.end()) rules.sharing = &sharing->second;
-  rules.layout_values = &fleet_.layout_values;
-  return rules;
-}
-
 bool DefragBooks::MayHost(std::size_t node, const PodRequest& request) const {
   const bool cpu_said = fleet_.nodes[node].cpu_capacity > MilliCpu::Zero();
   return fleet_.nodes[node].open && (!cpu_said || cpu_free_[node] >= request.cpu);
@@ -358,7 +350,7 @@ bool DefragBooks::TryNode(std::size_t pod, std::size_t node, const DefragTarget&
   if (!MayHost(node, request)) return false;
   --tries_left_;
   ++trials_;
-  const PlaceRules rules = RulesFor(request, mover.workload_class);
+  const PlaceRules rules = RulesIn(fleet_, request, mover.workload_class);
   const Reason reason = placer_.Place(host.inventory, loads_[node], request, rules, picks_);
   if (reason != Reason::kNone) return false;
   int64_t taken = 0;

@@ -41,6 +41,9 @@ struct DefragTarget {
 // Thousandths of GPUs that the pod uses where it is.
 int64_t MilliOf(const AdvicePod& pod, const Inventory& inventory);
 
+// Takes the pod off its node: the inverse of DefragBooks::Add.
+void RemoveFrom(Load& load, const Inventory& inventory, const AdvicePod& pod);
+
 class DefragBooks {
  public:
   // `room_sizes`: numbers of GPUs on one node that somebody wants together. `fleet` outlives it.
@@ -63,8 +66,6 @@ class DefragBooks {
   // Already promised by an entry.
   CardSet promised(std::size_t node) const { return promised_[node]; }
 
-  // How such a pod is placed.
-  PlaceRules RulesFor(const PodRequest& request, const std::string& workload_class) const;
   // The node takes pods and has the CPU for this one.
   bool MayHost(std::size_t node, const PodRequest& request) const;
   static void Add(Load& load, const Inventory& inventory, const PodRequest& request,
@@ -122,7 +123,6 @@ class DefragBooks {
 
   const AdviceCase& fleet_;
   const std::vector<int> room_sizes_;
-  std::map<std::string, std::vector<SharingMode>> sharing_;  // by class
   std::vector<Load> loads_;
   std::vector<MilliCpu> cpu_free_;
   std::vector<std::size_t> first_pod_;

@@ -15,6 +15,7 @@
 
 #include "scheduler/advice/defrag_books.h"
 #include "scheduler/advice/defrag_targets.h"
+#include "scheduler/advice/rules.h"
 
 namespace tranche {
 namespace {
@@ -165,7 +166,7 @@ class Adviser {
       const AdviceWaiter& waiter = fleet_.waiting[w];
       if (served_[w] != 0 || !waiter.quota_allows) continue;
       ++looked_at;
-      const PlaceRules rules = books_.RulesFor(*waiter.request, waiter.workload_class);
+      const PlaceRules rules = RulesIn(fleet_, *waiter.request, waiter.workload_class);
       if (!books_.MayHost(node, *waiter.request) ||
           placer_.Place(host.inventory, books_.LoadBefore(node), *waiter.request, rules, picks_) ==
               Reason::kNone ||

@@ -6,6 +6,7 @@
 
 #include "quota/tree/limits.h"
 #include "scheduler/advice/defrag_books.h"
+#include "scheduler/advice/rules.h"
 
 namespace tranche {
 namespace {
@@ -157,7 +158,7 @@ class EmptyingSearch {
   std::optional<std::size_t> PlaceFor(const AdvicePod& pod, std::size_t from, EmptyFor purpose,
                                       std::vector<std::pair<std::size_t, Place>>& before) {
     const PodRequest& request = *pod.request;
-    const PlaceRules rules = books_.RulesFor(request, pod.workload_class);
+    const PlaceRules rules = RulesIn(fleet_, request, pod.workload_class);
     const std::string& product = ProductOf(fleet_.nodes[from].inventory, pod.picks);
     for (const std::size_t n : order_) {
       const AdviceNode& node = fleet_.nodes[n];
@@ -239,11 +240,7 @@ const AdviceWaiter* WaiterFor(const AdviceCase& fleet, const AdviceNode& node, M
     const bool waits = waiter.quota_allows && !request.refusal && !request.asks.empty() &&
                        fleet.now - waiter.since >= patience;
     if (!waits || !SuitsNode(request, node)) continue;
-    PlaceRules rules;
-    rules.policy = &fleet.policy;
-    if (request.card_choice != CardChoice::kStrategy) rules.choice = request.card_choice;
-    const auto known = std::ranges::find(fleet.classes, waiter.workload_class, &GpuClass::name);
-    if (known != fleet.classes.end()) rules.sharing = &known->sharing;
+    const PlaceRules rules = RulesIn(fleet, request, waiter.workload_class);
     if (placer.Place(node.inventory, empty, request, rules, picks) == Reason::kNone) return &waiter;
   }
   return nullptr;

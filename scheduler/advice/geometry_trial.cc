@@ -5,6 +5,7 @@
 #include <tuple>
 #include <utility>
 
+#include "scheduler/advice/rules.h"
 #include "topology/base/check.h"
 
 namespace tranche {
@@ -179,12 +180,7 @@ bool TrialPlacer::Place(std::size_t waiter, TrialNode& node) {
   if (!Suited(waiter, *node.origin)) return false;
   const bool binds = node.origin->cpu_capacity > MilliCpu::Zero();
   if (binds && request.cpu > node.cpu_free) return false;
-  PlaceRules rules;
-  rules.policy = &fleet_->policy;
-  rules.layout_values = &fleet_->layout_values;
-  if (request.card_choice != CardChoice::kStrategy) rules.choice = request.card_choice;
-  const auto known = std::ranges::find(fleet_->classes, pod.workload_class, &GpuClass::name);
-  if (known != fleet_->classes.end()) rules.sharing = &known->sharing;
+  const PlaceRules rules = RulesIn(*fleet_, request, pod.workload_class);
   if (placer_.Place(node.inventory, node.load, request, rules, picks_) != Reason::kNone) {
     return false;
   }

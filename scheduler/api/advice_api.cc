@@ -99,9 +99,38 @@ Json EmptiedJson(const EmptiedNode& node) {
           {"lostGpuSeconds", CeilSeconds(node.lost_gpu_ms)}};
 }
 
+Json RightSizeJson(const RightSize& entry) {
+  constexpr int kPerPercent = 10;
+  const AskText ask = RequestText(entry.would_do);
+  return {{"hours", entry.hours},
+          {"busiestHourPercent", (entry.busiest_hour + kPerPercent - 1) / kPerPercent},
+          {"memoryMiB", entry.most_memory ? Json(entry.most_memory->count()) : Json()},
+          {"unused", entry.unused},
+          {"holds", entry.holds},
+          {"wouldDo", SizeText(entry.would_do)},
+          {"request", {{"key", ask.key}, {"value", ask.value}}},
+          {"savedMilli", entry.saved.count()}};
+}
+
+Json ListedRightSizeJson(const RightSize& entry) {
+  Json json = RightSizeJson(entry);
+  json["pod"] = entry.pod.str();
+  json["node"] = entry.node.str();
+  json["leaf"] = TextOrNull(entry.leaf);
+  return json;
+}
+
+Json RightSizesJson(const RightSizeAdvice& advice) {
+  return {{"measuring", advice.measuring},
+          {"measured", advice.measured},
+          {"savedMilli", advice.saved.count()},
+          {"entries", ListOf(advice.entries, ListedRightSizeJson)},
+          {"notes", advice.notes}};
+}
+
 }  // namespace
 
-Advice MakeAdvice(const AdviceCase& fleet) {
+Advice MakeAdvice(const AdviceCase& fleet, const std::optional<UseHistory>& use) {
   Advice advice;
   advice.at = fleet.now;
   advice.split = AdviseSplit(fleet);
@@ -110,6 +139,7 @@ Advice MakeAdvice(const AdviceCase& fleet) {
   }
   advice.defragment = AdviseDefragmentation(fleet, {});
   advice.consolidate = PlanConsolidation(fleet, {});
+  if (use) advice.right_sizes = AdviseRightSizes(fleet, *use, {});
   return advice;
 }
 
@@ -122,10 +152,24 @@ std::string EncodeAdvice(const Advice& advice) {
        {"repartition", advice.repartition ? RepartitionJson(*advice.repartition) : Json()},
        {"defragment", DefragmentJson(advice.defragment)},
        {"consolidate", ListOf(advice.consolidate, EmptiedJson)},
+       {"rightSizes", advice.right_sizes ? RightSizesJson(*advice.right_sizes) : Json()},
        {"at", wire::FormatTime(advice.at)}});
 }
 
-Adviser::Adviser(Look look, Time time) : look_(std::move(look)), time_(std::move(time)) {}
+std::string EncodeRightSize(const RightSize& entry) {
+  Json json = RightSizeJson(entry);
+  json["text"] = WordsOf(entry);
+  return wire::Dump(json);
+}
+
+std::shared_ptr<const RightSize> RightSizeOf(const LatestAdvice& advice, const PodUid& uid) {
+  const std::shared_ptr<const Advice> latest = advice ? advice() : nullptr;
+  if (!latest || !latest->right_sizes) return nullptr;
+  return {latest, FindRightSize(*latest->right_sizes, uid)};
+}
+
+Adviser::Adviser(Look look, Use use, Time time)
+    : look_(std::move(look)), use_(std::move(use)), time_(std::move(time)) {}
 
 bool Adviser::IsFresh(Age age) const { return made_ && time_() - made_at_ < age; }
 
@@ -136,7 +180,7 @@ std::shared_ptr<const Advice> Adviser::Get(Age age) {
     if (IsFresh(age)) return made_;
   }
   const auto began = time_();
-  auto made = std::make_shared<const Advice>(MakeAdvice(look_()));
+  auto made = std::make_shared<const Advice>(MakeAdvice(look_(), use_()));
   const absl::MutexLock lock(&mutex_);
   made_ = std::move(made);
   made_at_ = began;

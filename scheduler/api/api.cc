@@ -50,8 +50,7 @@ std::shared_ptr<const Forecasts> LatestOf(const Forecaster* forecaster) {
   return forecaster == nullptr ? nullptr : forecaster->Latest();
 }
 
-http::Response Explain(EngineHost& host, const Forecaster* forecaster,
-                       const http::Request& request) {
+http::Response Explain(EngineHost& host, const ApiSources& sources, const http::Request& request) {
   constexpr std::string_view kPrefix = "/api/v1/explain/";
   const std::optional<PodName> pod = PodOf(request.path, kPrefix);
   if (!pod) return NoSuchPath(kPrefix, "NAMESPACE/POD", request.path);
@@ -59,8 +58,10 @@ http::Response Explain(EngineHost& host, const Forecaster* forecaster,
       host.With(EngineCaller::kPages,
                 [&pod](Engine& engine, Instant now) { return engine.Explain(*pod, now); });
   if (!explanation) return Unknown("pod", pod->str());
+  const auto right_size = RightSizeOf(sources.advice, explanation->pod.uid);
   return Conditional(request,
-                     JsonResponse(EncodeExplanation(*explanation, LatestOf(forecaster).get())));
+                     JsonResponse(EncodeExplanation(
+                         *explanation, {LatestOf(sources.forecaster).get(), right_size.get()})));
 }
 
 http::Response Rank(EngineHost& host, const http::Request& request) {
@@ -78,8 +79,7 @@ http::Response Rank(EngineHost& host, const http::Request& request) {
                      JsonResponse(EncodeRank(*rank, team == quotas.end() ? nullptr : &*team)));
 }
 
-http::Response OnePod(EngineHost& host, const Forecaster* forecaster,
-                      const http::Request& request) {
+http::Response OnePod(EngineHost& host, const ApiSources& sources, const http::Request& request) {
   constexpr std::string_view kPrefix = "/api/v1/pods/";
   const std::optional<PodName> name = PodOf(request.path, kPrefix);
   if (!name) return NoSuchPath(kPrefix, "NAMESPACE/NAME", request.path);
@@ -88,7 +88,10 @@ http::Response OnePod(EngineHost& host, const Forecaster* forecaster,
       host.With(EngineCaller::kPages,
                 [&name](Engine& engine, Instant) { return engine.Pods(*name, PodUid(), 1); });
   if (found.empty() || found.front().name != *name) return Unknown("pod", name->str());
-  return Conditional(request, JsonResponse(EncodePod(found.front(), LatestOf(forecaster).get())));
+  const auto right_size = RightSizeOf(sources.advice, found.front().uid);
+  return Conditional(
+      request, JsonResponse(EncodePod(found.front(),
+                                      {LatestOf(sources.forecaster).get(), right_size.get()})));
 }
 
 // By the labels that clouds and the usual tools set. A GPUPolicy may name others for gangs.
@@ -246,7 +249,7 @@ http::Response Pods(EngineHost& host, const Forecaster* forecaster, PodsMemory& 
   const PodChanges::Look look =
       memory.changes.See([&host] { return host.Pods(); },
                          [&forecasts](const PodView& pod) {
-                           return EncodePod(pod, forecasts.get(), UseShown::kOfIdle);
+                           return EncodePod(pod, {forecasts.get()}, UseShown::kOfIdle);
                          },
                          since);
   constexpr std::string_view kOptions[] = {"namespace", "team", "node",          "gang",
@@ -283,7 +286,7 @@ absl::StatusOr<RecentQuery> ReadEventQuery(const http::Request& request) {
   return query;
 }
 
-void AddApi(EngineHost& host, Router& router, const Forecaster* forecaster) {
+void AddApi(EngineHost& host, Router& router, const ApiSources& sources) {
   // The two that reach megabytes.
   router.AddAnswer("GET", "/api/v1/nodes",
                    [&host, text = std::make_shared<SharedText>()](const http::Request& request) {
@@ -291,9 +294,8 @@ void AddApi(EngineHost& host, Router& router, const Forecaster* forecaster) {
                    });
   router.AddAnswer(
       "GET", "/api/v1/pods",
-      [&host, forecaster, memory = std::make_shared<PodsMemory>()](const http::Request& request) {
-        return Pods(host, forecaster, *memory, request);
-      });
+      [&host, forecaster = sources.forecaster, memory = std::make_shared<PodsMemory>()](
+          const http::Request& request) { return Pods(host, forecaster, *memory, request); });
   router.AddAnswer("GET", "/api/v1/gangs", [&host](const http::Request&) {
     return JsonResponse(EncodeGangs(host.Gangs()));
   });
@@ -308,13 +310,13 @@ void AddApi(EngineHost& host, Router& router, const Forecaster* forecaster) {
   });
   router.AddAnswer("GET", "/api/v1/nodes/",
                    [&host](const http::Request& request) { return OneNode(host, request); });
-  router.AddAnswer("GET", "/api/v1/pods/", [&host, forecaster](const http::Request& request) {
-    return OnePod(host, forecaster, request);
+  router.AddAnswer("GET", "/api/v1/pods/", [&host, sources](const http::Request& request) {
+    return OnePod(host, sources, request);
   });
   router.AddAnswer("GET", "/api/v1/teams/",
                    [&host](const http::Request& request) { return OneTeam(host, request); });
-  router.AddAnswer("GET", "/api/v1/explain/", [&host, forecaster](const http::Request& request) {
-    return Explain(host, forecaster, request);
+  router.AddAnswer("GET", "/api/v1/explain/", [&host, sources](const http::Request& request) {
+    return Explain(host, sources, request);
   });
   router.AddAnswer("GET", "/api/v1/rank/",
                    [&host](const http::Request& request) { return Rank(host, request); });

@@ -8,6 +8,7 @@
 #pragma once
 
 #include "absl/status/statusor.h"
+#include "scheduler/api/advice_api.h"
 #include "scheduler/api/router.h"
 #include "scheduler/controllers/forecaster.h"
 #include "scheduler/host/engine_host.h"
@@ -18,7 +19,12 @@ namespace tranche {
 // the parameter, what it takes and what was found.
 absl::StatusOr<RecentQuery> ReadEventQuery(const http::Request& request);
 
-// The host must outlive the router's use, and so must the forecaster. Null: nothing is foretold.
-void AddApi(EngineHost& host, Router& router, const Forecaster* forecaster = nullptr);
+// Beside what the engine knows. Both may be empty: nothing is foretold, or advised.
+struct ApiSources {
+  const Forecaster* forecaster = nullptr;
+  LatestAdvice advice = {};
+};
+// The host must outlive the router's use, and so must the sources.
+void AddApi(EngineHost& host, Router& router, const ApiSources& sources = {});
 
 }  // namespace tranche

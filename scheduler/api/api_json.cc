@@ -173,6 +173,12 @@ void AppendForecast(std::string& out, const PodView& pod, const Forecasts* forec
   out += EncodeForecast(found->second);
 }
 
+void AppendRightSize(std::string& out, const PodNotes& notes) {
+  if (notes.right_size == nullptr) return;
+  AppendKey(out, "rightSize");
+  out += EncodeRightSize(*notes.right_size);
+}
+
 std::string_view StateName(GangView::State state) {
   switch (state) {
     case GangView::State::kGathering:
@@ -326,11 +332,12 @@ std::string EncodeNode(const NodeView& node, const NodePlace& place) {
   return out;
 }
 
-std::string EncodePod(const PodView& pod, const Forecasts* forecasts, UseShown use) {
+std::string EncodePod(const PodView& pod, const PodNotes& notes, UseShown use) {
   std::string out = "{";
   AppendPodMembers(out, pod);
   AppendUse(out, pod, use);
-  AppendForecast(out, pod, forecasts);
+  AppendForecast(out, pod, notes.forecasts);
+  AppendRightSize(out, notes);
   out += '}';
   return out;
 }
@@ -376,7 +383,7 @@ std::string EncodeForecast(const Forecast& forecast) {
   return out + "}";
 }
 
-std::string EncodeExplanation(const Explanation& explanation, const Forecasts* forecasts) {
+std::string EncodeExplanation(const Explanation& explanation, const PodNotes& notes) {
   std::string out;
   out.reserve(explanation.nodes.size() * 192 + 1024);
   out += '{';
@@ -387,7 +394,8 @@ std::string EncodeExplanation(const Explanation& explanation, const Forecasts* f
   AppendList(out, "nodes", explanation.nodes, AppendVerdict);
   AppendList(out, "claims", explanation.claims, AppendClaim);
   AppendMember(out, "advice", explanation.advice);
-  AppendForecast(out, explanation.pod, forecasts);
+  AppendForecast(out, explanation.pod, notes.forecasts);
+  AppendRightSize(out, notes);
   out += '}';
   return out;
 }

@@ -11,6 +11,7 @@
 #include <string>
 #include <string_view>
 
+#include "scheduler/advice/right_size.h"
 #include "scheduler/api/lists/pod_changes.h"
 #include "scheduler/engine/engine.h"
 #include "scheduler/foresight/forecast.h"
@@ -48,13 +49,18 @@ struct PodListNotes {
 std::string EncodePods(std::span<const std::string_view> entries, const PodListNotes& notes);
 // One entry of the lists alone.
 std::string EncodeNode(const NodeView& node, const NodePlace& place);
-std::string EncodePod(const PodView& pod, const Forecasts* forecasts = nullptr,
+// What is known of one pod beside what the engine says. Null: nothing.
+struct PodNotes {
+  const Forecasts* forecasts = nullptr;
+  const RightSize* right_size = nullptr;  // as "rightSize"
+};
+std::string EncodePod(const PodView& pod, const PodNotes& notes = {},
                       UseShown use = UseShown::kAll);
 std::string EncodeGang(const GangView& gang);
 std::string EncodeGangs(std::span<const GangView> gangs);
 std::string EncodeEvents(const RecentEvents::Answer& answer);
 // The pod's entry plus nodes, plan and advice.
-std::string EncodeExplanation(const Explanation& explanation, const Forecasts* forecasts = nullptr);
+std::string EncodeExplanation(const Explanation& explanation, const PodNotes& notes = {});
 // {"earliest","p10","p50","p90","because"}, times or null.
 std::string EncodeForecast(const Forecast& forecast);
 std::string EncodeWhatIf(std::span<const WhatIfResult> results);

@@ -147,6 +147,33 @@ void PrintConsolidation(const Json& nodes, std::ostream& out) {
   out << (table.empty() ? "none\n" : table.Text(TerminalOf(out)));
 }
 
+std::string Gpus(int64_t milli) { return fmt::format("{:.2f}", static_cast<double>(milli) / 1000); }
+
+std::string MemoryOf(const Json& entry) {
+  const Json& mib = entry.at("memoryMiB");
+  return mib.is_null() ? "-" : fmt::format("{:.1f} GiB", mib.get<double>() / 1024);
+}
+
+void PrintRightSizes(const Json& advice, std::ostream& out) {
+  out << "\nWork that would do with less: by its busiest hour, and the most memory it ever held\n";
+  if (advice.is_null()) {
+    out << "not looked for: nobody is asked how much GPUs are used (use.prometheus)\n";
+    return;
+  }
+  Table table({"POD", "QUOTA", "HOLDS", "HOURS", "BUSIEST", "MEMORY", "WOULD DO", "SAVES", "ASK"});
+  for (const Json& entry : advice.at("entries")) {
+    const Json& request = entry.at("request");
+    table.Add({Text(entry, "pod"), Text(entry, "leaf"), Text(entry, "holds"), Text(entry, "hours"),
+               fmt::format("{} %", Whole(entry, "busiestHourPercent")), MemoryOf(entry),
+               Text(entry, "wouldDo"), Gpus(Whole(entry, "savedMilli")),
+               fmt::format("{}: {}", Text(request, "key"), Text(request, "value"))});
+  }
+  out << (table.empty() ? "none\n" : table.Text(TerminalOf(out)));
+  out << fmt::format("{} of {} pods that are measured were measured for a day, by the hour\n",
+                     Whole(advice, "measured"), Whole(advice, "measuring"));
+  PrintNotes(advice.at("notes"), out);
+}
+
 }  // namespace
 
 void PrintAdvice(const Json& advice, std::ostream& out) {
@@ -154,6 +181,8 @@ void PrintAdvice(const Json& advice, std::ostream& out) {
   PrintRepartition(advice.at("repartition"), out);
   PrintDefragment(advice.at("defragment"), out);
   PrintConsolidation(advice.at("consolidate"), out);
+  // Servers older than this do not know of it.
+  if (advice.contains("rightSizes")) PrintRightSizes(advice.at("rightSizes"), out);
 }
 
 void PrintEditPlan(const Json& plan, std::ostream& out) {

@@ -191,6 +191,14 @@ int PrintExplanation(const Json& pod, bool each_node, std::ostream& out) {
   }
   if (Text(pod, "advice") != "-") PrintLabelled("advice", Text(pod, "advice"), out);
   if (pod.contains("forecast")) PrintLabelled("start", StartOf(pod.at("forecast")), out);
+  if (pod.contains("rightSize")) {
+    const Json& less = pod.at("rightSize");
+    const Json& request = less.at("request");
+    PrintLabelled("use",
+                  fmt::format("{} ({}: {})", Text(less, "text"), Text(request, "key"),
+                              Text(request, "value")),
+                  out);
+  }
   PrintPlan(pod.at("plan"), out);
   PrintClaims(pod.value("claims", Json::array()), out);
   const Json& nodes = pod.at("nodes");

@@ -94,6 +94,11 @@ StatusSnapshot::StatusSnapshot(Parts parts)
     const std::string& ns = budget.spec.ns;
     (ns.empty() ? of_quota_[budget.spec.quota_ref] : of_namespace_[ns]).push_back(&budget);
   }
+  if (parts_.right_sizes) {
+    for (const RightSize& entry : *parts_.right_sizes) {
+      right_sizes_[entry.pod.ns].push_back(&entry);
+    }
+  }
   Index(parts_.policy_objects->findings);
   Index(live_);
   Index(parts_.history);
@@ -119,6 +124,12 @@ std::vector<const Finding*> StatusSnapshot::FindingsOf(std::string_view kind,
                                                        std::string_view name) const {
   const auto found = findings_.find({kind, name});
   return found == findings_.end() ? std::vector<const Finding*>() : found->second;
+}
+
+std::span<const RightSize* const> StatusSnapshot::RightSizesOf(std::string_view ns) const {
+  const auto found = right_sizes_.find(ns);
+  if (found == right_sizes_.end()) return {};
+  return found->second;
 }
 
 std::vector<const BudgetReport*> StatusSnapshot::BudgetsOf(const QuotaView& view,

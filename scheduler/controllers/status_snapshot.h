@@ -7,11 +7,13 @@
 #include <cstdint>
 #include <map>
 #include <memory>
+#include <span>
 #include <string>
 #include <string_view>
 #include <utility>
 #include <vector>
 
+#include "scheduler/advice/right_size.h"
 #include "scheduler/engine/engine.h"
 #include "scheduler/host/policy_intake.h"
 
@@ -26,6 +28,8 @@ class StatusSnapshot {
     std::map<std::string, int64_t> pods_by_class;
     std::shared_ptr<const PolicyIntake::Objects> policy_objects;
     std::vector<Finding> history;  // what became of earlier ledgers' balances
+    // What running work could ask for instead; null: nobody looks.
+    std::shared_ptr<const std::vector<RightSize>> right_sizes;
   };
   explicit StatusSnapshot(Parts parts);
   StatusSnapshot(const StatusSnapshot&) = delete;
@@ -40,6 +44,8 @@ class StatusSnapshot {
   // Those that meter the quota's work: its own and its ancestors', and those of a namespace; in
   // the order of parts().budgets. `ns` may be empty.
   std::vector<const BudgetReport*> BudgetsOf(const QuotaView& view, std::string_view ns) const;
+  // Of the pods of a namespace, the most saved first.
+  std::span<const RightSize* const> RightSizesOf(std::string_view ns) const;
 
  private:
   void Index(const std::vector<Finding>& findings);
@@ -50,6 +56,7 @@ class StatusSnapshot {
   std::map<std::string_view, const BudgetReport*> budgets_;
   std::map<std::string_view, std::vector<const BudgetReport*>> of_quota_;
   std::map<std::string_view, std::vector<const BudgetReport*>> of_namespace_;
+  std::map<std::string_view, std::vector<const RightSize*>> right_sizes_;  // by namespace
   // By kind and name, in the order in which they are said.
   std::map<std::pair<std::string_view, std::string_view>, std::vector<const Finding*>> findings_;
 };

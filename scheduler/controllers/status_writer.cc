@@ -47,10 +47,12 @@ bool HasStatus(std::string_view kind) {
 
 }  // namespace
 
-StatusWriter::StatusWriter(Host& host, ObjectWrites& objects, Checkpointer& checkpointer)
+StatusWriter::StatusWriter(Host& host, ObjectWrites& objects, Checkpointer& checkpointer,
+                           RightSizes right_sizes)
     : host_(host),
       objects_(objects),
       checkpointer_(checkpointer),
+      right_sizes_(std::move(right_sizes)),
       failures_(std::make_shared<std::atomic<int64_t>>(0)) {}
 
 StatusWriter::~StatusWriter() = default;
@@ -69,6 +71,7 @@ StatusSnapshot::Parts StatusWriter::Gather() {
   ask([&](Engine& engine, Instant) { parts.pods_by_class = engine.PodsByClass(); });
   parts.policy_objects = host_.policies.objects();
   parts.history = checkpointer_.Findings(parts.budgets);
+  parts.right_sizes = right_sizes_();
   return parts;
 }
 
@@ -208,7 +211,7 @@ void StatusWriter::WriteViews(const StatusSnapshot& snapshot, Instant now) {
       }
       const std::vector<const BudgetReport*> budgets = snapshot.BudgetsOf(quota, ns);
       Write(view.status, {"GPUQuotaView", ns, kViewName, true, ""},
-            wire::TeamViewStatus(quota, budgets, now), now, &view);
+            wire::TeamViewStatus(quota, budgets, now, snapshot.RightSizesOf(ns)), now, &view);
     }
   }
   DeleteViews(there, wanted, now);

@@ -12,12 +12,15 @@
 
 #include <atomic>
 #include <cstdint>
+#include <functional>
 #include <map>
 #include <memory>
 #include <set>
 #include <string>
 #include <utility>
+#include <vector>
 
+#include "scheduler/advice/right_size.h"
 #include "scheduler/controllers/checkpointer.h"
 #include "scheduler/controllers/status_snapshot.h"
 #include "scheduler/host/host.h"
@@ -28,8 +31,12 @@ namespace tranche {
 
 class StatusWriter {
  public:
+  // What running work could ask for instead, as it was found last; null: nobody looks.
+  using RightSizes = std::function<std::shared_ptr<const std::vector<RightSize>>()>;
   // `checkpointer` outlives this.
-  StatusWriter(Host& host, ObjectWrites& objects, Checkpointer& checkpointer);
+  StatusWriter(
+      Host& host, ObjectWrites& objects, Checkpointer& checkpointer,
+      RightSizes right_sizes = [] { return nullptr; });
   ~StatusWriter();
   StatusWriter(const StatusWriter&) = delete;
   StatusWriter& operator=(const StatusWriter&) = delete;
@@ -93,6 +100,7 @@ class StatusWriter {
   Host& host_;
   ObjectWrites& objects_;
   Checkpointer& checkpointer_;
+  const RightSizes right_sizes_;
   bool history_told_ = false;
   const std::shared_ptr<std::atomic<int64_t>> failures_;  // answers count them
   int64_t renderings_ = 0;

@@ -5,8 +5,6 @@
 #include <algorithm>
 #include <chrono>
 #include <optional>
-#include <set>
-#include <tuple>
 #include <unordered_map>
 
 namespace tranche {
@@ -15,31 +13,39 @@ namespace {
 // Pods told of while the engine is held.
 constexpr std::size_t kChunk = 256;
 
-// The busiest of what is known, and of how many devices it is known.
-struct Rows {
-  int permille = 0;
-  std::size_t count = 0;
+// Of one device. nullopt: not told.
+struct Told {
+  std::optional<int64_t> busiest;
+  std::optional<int64_t> mean;
+  std::optional<int64_t> memory;
+
+  // Of several rows the larger amount.
+  void Take(const wire::UseRow& row) {
+    std::optional<int64_t>& amount = row.measure == wire::UseMeasure::kBusiest ? busiest
+                                     : row.measure == wire::UseMeasure::kMean  ? mean
+                                                                               : memory;
+    amount = std::max(amount.value_or(row.amount), row.amount);
+  }
 };
 
+// By UUID and instance. Without a UUID one row cannot be told from another, and counts once.
+using Devices = std::map<std::pair<std::string, std::string>, Told>;
+
 struct RowIndex {
-  std::unordered_map<std::string, int> cards;  // whole ones, by UUID
-  std::map<PodName, Rows> pods;
+  std::unordered_map<std::string, Told> cards;  // whole ones, by UUID
+  std::map<PodName, Devices> pods;
 };
 
 RowIndex IndexOf(std::span<const wire::UseRow> rows) {
   RowIndex index;
-  std::set<std::tuple<PodName, std::string, std::string>> seen;
   for (const wire::UseRow& row : rows) {
-    if (!row.uuid.empty() && row.instance.empty()) {
-      int& card = index.cards[row.uuid.str()];
-      card = std::max(card, row.permille);
-    }
+    if (!row.uuid.empty() && row.instance.empty()) index.cards[row.uuid.str()].Take(row);
     if (row.pod.name.empty()) continue;
-    Rows& of_pod = index.pods[row.pod];
-    of_pod.permille = std::max(of_pod.permille, row.permille);
-    // Without a UUID one row cannot be told from another, and counts once.
-    of_pod.count += seen.emplace(row.pod, row.uuid.str(), row.instance).second ? 1 : 0;
+    index.pods[row.pod][{row.uuid.str(), row.instance}].Take(row);
   }
+  const auto unmeasured = [](const auto& entry) { return !entry.second.busiest; };
+  std::erase_if(index.cards, unmeasured);
+  for (auto& [pod, devices] : index.pods) std::erase_if(devices, unmeasured);
   return index;
 }
 
@@ -51,51 +57,79 @@ std::size_t DevicesOf(const Allocation& allocation) {
   return devices;
 }
 
-// By its cards; nullopt: not all of them are known and measured.
-std::optional<int> ByCards(const Allocation& allocation, const RowIndex& index) {
-  if (allocation.knowledge != Knowledge::kExact) return std::nullopt;
-  int permille = 0;
+// By its cards; empty: not all of them are known and measured.
+Devices ByCards(const Allocation& allocation, const RowIndex& index) {
+  if (allocation.knowledge != Knowledge::kExact) return {};
+  Devices devices;
   for (const ContainerDevices& container : allocation.containers) {
     for (const Device& device : container.devices) {
       const auto card = index.cards.find(device.uuid.str());
-      if (device.mig || card == index.cards.end()) return std::nullopt;
-      permille = std::max(permille, card->second);
+      if (device.mig || card == index.cards.end()) return {};
+      devices.try_emplace({device.uuid.str(), ""}, card->second);
     }
   }
-  return permille;
+  return devices;
 }
 
-std::optional<int> Measure(const PodView& pod, const RowIndex& index) {
-  if (!pod.allocation || pod.devices_unknown) return std::nullopt;
-  const std::size_t devices = DevicesOf(*pod.allocation);
-  if (devices == 0) return std::nullopt;
-  std::optional<int> measured = ByCards(*pod.allocation, index);
+struct OwnUse {
+  std::optional<int> permille;  // the busiest; nullopt: not all of it is measured
+  Devices devices;
+};
+
+OwnUse Measure(const PodView& pod, const RowIndex& index) {
+  if (!pod.allocation || pod.devices_unknown) return {};
+  const std::size_t held = DevicesOf(*pod.allocation);
+  if (held == 0) return {};
+  OwnUse own{std::nullopt, ByCards(*pod.allocation, index)};
+  int64_t busiest = 0;
+  const auto take = [&busiest](const Devices& devices) {
+    for (const auto& [device, told] : devices) busiest = std::max(busiest, *told.busiest);
+  };
   const auto named = index.pods.find(pod.name);
-  if (named == index.pods.end()) return measured;
-  if (!measured && named->second.count < devices) return std::nullopt;
-  return std::max(measured.value_or(0), named->second.permille);
+  if (named != index.pods.end()) {
+    if (own.devices.empty() && named->second.size() >= held) own.devices = named->second;
+    take(named->second);
+  }
+  if (own.devices.empty()) return own;
+  take(own.devices);
+  own.permille = static_cast<int>(busiest);
+  return own;
+}
+
+PodSample SampleOf(const PodUid& uid, const Devices& devices) {
+  PodSample sample{uid, {}};
+  for (const auto& [key, told] : devices) {
+    DeviceSample device;
+    device.device = key.second.empty() ? key.first : key.first + "/" + key.second;
+    device.permille = static_cast<int>(told.mean.value_or(*told.busiest));
+    if (told.memory) device.memory = Mebibytes::Of(*told.memory);
+    sample.devices.push_back(std::move(device));
+  }
+  return sample;
 }
 
 bool Holds(const PodView& pod) { return pod.state == PodState::kBound; }
 
 }  // namespace
 
-std::vector<MeasuredPod> MeasurePods(std::span<const PodView> pods,
-                                     std::span<const wire::UseRow> rows, int idle_permille) {
+Measurement MeasurePods(std::span<const PodView> pods, std::span<const wire::UseRow> rows,
+                        int idle_permille) {
   const RowIndex index = IndexOf(rows);
-  std::vector<MeasuredPod> measured;
+  Measurement measured;
   // Namespace and gang -> the busiest member; nullopt: one is not measured.
   std::map<std::pair<std::string, std::string>, std::optional<int>> gangs;
   for (const PodView& pod : pods) {
     if (!Holds(pod)) continue;
-    const std::optional<int> own = Measure(pod, index);
-    measured.push_back({pod.uid, own});
+    const OwnUse use = Measure(pod, index);
+    const std::optional<int>& own = use.permille;
+    measured.pods.push_back({pod.uid, own});
+    measured.samples.push_back(SampleOf(pod.uid, use.devices));
     if (pod.gang.empty()) continue;
     const auto [gang, first] = gangs.try_emplace({pod.name.ns, pod.gang}, own);
     if (first || !gang->second) continue;
     gang->second = own ? std::optional(std::max(*gang->second, *own)) : std::nullopt;
   }
-  auto next = measured.begin();
+  auto next = measured.pods.begin();
   for (const PodView& pod : pods) {
     if (!Holds(pod)) continue;
     if (!pod.gang.empty()) next->permille = gangs.at({pod.name.ns, pod.gang});
@@ -116,10 +150,10 @@ void UseReader::Take(const absl::StatusOr<std::string>& answer) {
 
 void UseReader::TakeRows(const wire::UseRows& rows) {
   const std::vector<PodView> pods = host_.engine.Pods();
-  const std::vector<MeasuredPod> measured = MeasurePods(pods, rows.rows, idle_permille_);
+  const Measurement measured = MeasurePods(pods, rows.rows, idle_permille_);
   metrics::UseRow row;
   std::map<std::pair<std::string, std::string>, std::size_t> idle;  // leaf, class -> devices
-  auto next = measured.begin();
+  auto next = measured.pods.begin();
   for (const PodView& pod : pods) {
     if (!Holds(pod)) continue;
     const MeasuredPod& use = *next++;
@@ -129,7 +163,7 @@ void UseReader::TakeRows(const wire::UseRows& rows) {
   for (const auto& [key, devices] : idle) {
     row.idle.push_back({key.first, key.second, static_cast<int64_t>(devices)});
   }
-  std::span<const MeasuredPod> left = measured;
+  std::span<const MeasuredPod> left = measured.pods;
   Instant now;
   do {
     const auto some = left.first(std::min(kChunk, left.size()));
@@ -142,6 +176,7 @@ void UseReader::TakeRows(const wire::UseRows& rows) {
   const absl::MutexLock lock(&mutex_);
   row.failures = row_.failures;
   row_ = std::move(row);
+  history_.Note(measured.samples, now);
   read_at_ = now;
   if (std::exchange(failing_, false)) spdlog::info("use of GPUs: told again");
   if (rows.unreadable > 0) {
@@ -156,6 +191,11 @@ void UseReader::NoteFailure(std::string_view why) {
   if (std::exchange(failing_, true)) return;
   spdlog::warn("use of GPUs: not told, and what was told is forgotten after {} minutes: {:.512}",
                std::chrono::duration_cast<std::chrono::minutes>(kUseGoodFor).count(), why);
+}
+
+UseHistory UseReader::history() const {
+  const absl::MutexLock lock(&mutex_);
+  return history_;
 }
 
 metrics::UseRow UseReader::row(Instant now) const {

@@ -5,8 +5,10 @@
 // that several pods share the use of the card counts for each: only where nobody uses it is any of
 // them idle. Of a gang the busiest member counts for all. What is not measured is not idle.
 //
-// Thread rule: Take by one thread at a time, row() from any. Cost of Take: O(rows + pods log pods)
-// outside the engine's lock, which is held for a few hundred pods at a time.
+// What pods did from then on is kept beside (UseHistory), for advice.
+//
+// Thread rule: Take by one thread at a time, the rest from any. Cost of Take: O(rows + pods log
+// pods) outside the engine's lock, which is held for a few hundred pods at a time.
 #pragma once
 
 #include <cstdint>
@@ -20,6 +22,7 @@
 #include "absl/base/thread_annotations.h"
 #include "absl/status/statusor.h"
 #include "absl/synchronization/mutex.h"
+#include "scheduler/advice/use_history.h"
 #include "scheduler/facts/gpu_use.h"
 #include "scheduler/host/host.h"
 #include "scheduler/metrics/metrics.h"
@@ -27,9 +30,16 @@
 
 namespace tranche {
 
-// Of the pods that hold devices, in their order. `idle_permille`: so much or less is idle.
-std::vector<MeasuredPod> MeasurePods(std::span<const PodView> pods,
-                                     std::span<const wire::UseRow> rows, int idle_permille);
+// Of the pods that hold devices, in their order.
+struct Measurement {
+  std::vector<MeasuredPod> pods;
+  // The same pods, each for itself also in a gang. Where no mean is told the busiest moment counts
+  // for it.
+  std::vector<PodSample> samples;
+};
+// `idle_permille`: so much or less is idle.
+Measurement MeasurePods(std::span<const PodView> pods, std::span<const wire::UseRow> rows,
+                        int idle_permille);
 
 class UseReader {
  public:
@@ -40,6 +50,8 @@ class UseReader {
   // An answer of Prometheus, or why there is none.
   void Take(const absl::StatusOr<std::string>& answer);
   metrics::UseRow row(Instant now) const;
+  // A copy. Cost: O(pods that hold devices).
+  UseHistory history() const;
 
  private:
   void TakeRows(const wire::UseRows& rows);
@@ -51,6 +63,7 @@ class UseReader {
   Instant read_at_ ABSL_GUARDED_BY(mutex_);  // the last answer
   bool failing_ ABSL_GUARDED_BY(mutex_) = false;
   metrics::UseRow row_ ABSL_GUARDED_BY(mutex_);
+  UseHistory history_ ABSL_GUARDED_BY(mutex_);
 };
 
 }  // namespace tranche

@@ -72,7 +72,7 @@ struct LeaderServices::Impl {
         host(MakeHostOptions(config, epoch, book.get(), runs, process.may_write), clock),
         own_timers(process.threads.timers ? nullptr : std::make_unique<ThreadTimers>()),
         timers(own_timers ? *own_timers : *process.threads.timers),
-        adviser([this] { return Look(); }) {
+        adviser([this] { return Look(); }, [this] { return use_source.history(); }) {
     if (!config.ledger.empty()) MakeCare(opened.untrusted);
   }
 
@@ -82,6 +82,10 @@ struct LeaderServices::Impl {
   // Makes what carries out the effects of the engine, and connects it.
   void ConnectEffects();
   AdviceCase Look() { return host.engine.Case(); }
+  std::shared_ptr<const Advice> Advised() {
+    return adviser.Peek(Adviser::kMetricAge, process.later);
+  }
+  std::shared_ptr<const std::vector<RightSize>> RightSizes();
   absl::Status LoadObjects();
   void MakeAnswers();
   void MakeAdmission();
@@ -122,13 +126,13 @@ struct LeaderServices::Impl {
   std::unique_ptr<AuditApi> audit;
   std::unique_ptr<StatusWriter> status_writer;
   std::unique_ptr<FleetCare> fleet_care;
+  UseSource use_source{config.use, host, clock};
   Adviser adviser;
   UsageApi usage{config.ledger, host.engine, clock, process.threads.reader};
   WhatIfApi what_if{host.engine};
   PlanApi plan{host};
   EditReviews edits{host, metrics};
   ForecastApi forecasts{host.engine, forecaster};
-  UseSource use_source{config.use, host, clock};
   Router router;
 };
 
@@ -238,11 +242,12 @@ void LeaderServices::Impl::MakeAnswers() {
   verbs = std::make_unique<Verbs>(host, *binder, metrics,
                                   config.hami ? wire::ReasonStyle::kHami : wire::ReasonStyle::kOwn);
   checkpointer = std::make_unique<Checkpointer>(host, book.get(), config.ledger);
-  status_writer = std::make_unique<StatusWriter>(host, *api, *checkpointer);
+  status_writer =
+      std::make_unique<StatusWriter>(host, *api, *checkpointer, [this] { return RightSizes(); });
   fleet_care = std::make_unique<FleetCare>(config, host, *api, metrics, [this] { return Look(); });
   MakeAdmission();
   verbs->AddTo(router);
-  AddApi(host.engine, router, &forecaster);
+  AddApi(host.engine, router, {&forecaster, [this] { return Advised(); }});
   AddAdviceApi(adviser, router);
   AddLedgerApi(
       config.ledger, host.engine, clock,
@@ -267,6 +272,14 @@ void LeaderServices::Impl::MakeAdmission() {
   options.count_hami_shares = config.hami;
   options.show_devices = config.reservation;
   AddAdmissionApi(std::move(options), AskEngine(host), metrics, router);
+}
+
+std::shared_ptr<const std::vector<RightSize>> LeaderServices::Impl::RightSizes() {
+  // Where nobody is asked how much GPUs are used, no advice is made for this alone.
+  if (config.use.prometheus.empty()) return nullptr;
+  const std::shared_ptr<const Advice> latest = Advised();
+  if (!latest || !latest->right_sizes) return nullptr;
+  return {latest, &latest->right_sizes->entries};
 }
 
 metrics::Scrape LeaderServices::Impl::Gather() {
@@ -308,8 +321,7 @@ metrics::Scrape LeaderServices::Impl::Gather() {
                                  [](Engine& engine, Instant) { return engine.NamespaceCapRows(); });
     scrape.hami = std::move(rows);
   }
-  const std::shared_ptr<const Advice> advice =
-      scrape.ready ? adviser.Peek(Adviser::kMetricAge, process.later) : nullptr;
+  const std::shared_ptr<const Advice> advice = scrape.ready ? Advised() : nullptr;
   if (advice != nullptr) {
     scrape.defragmentable_gpus =
         advice->defragment.whole_gpus_possible - advice->defragment.whole_gpus_free;
@@ -466,6 +478,10 @@ void LeaderServices::End() {
 Host& LeaderServices::host() { return impl_->host; }
 ClusterEvents& LeaderServices::events() { return impl_->past_recorder; }
 const Router& LeaderServices::router() const { return impl_->router; }
+
+LatestAdvice LeaderServices::advice() {
+  return [impl = impl_.get()] { return impl->Advised(); };
+}
 int64_t LeaderServices::epoch() const { return impl_->epoch; }
 
 }  // namespace tranche

@@ -16,6 +16,7 @@
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
+#include "scheduler/api/advice_api.h"
 #include "scheduler/api/router.h"
 #include "scheduler/api/usage_api.h"
 #include "scheduler/host/host.h"
@@ -72,6 +73,8 @@ class LeaderServices {
   Host& host();
   ClusterEvents& events();
   const Router& router() const;
+  // Not to be asked when this is gone.
+  LatestAdvice advice();
   int64_t epoch() const;
 
  private:

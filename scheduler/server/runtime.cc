@@ -269,7 +269,8 @@ void Runtime::Impl::TakeOver(int64_t epoch) {
 }
 
 void Runtime::Impl::Lead() {
-  limited = std::make_unique<LimitedApi>(services->host().engine, services->router());
+  limited =
+      std::make_unique<LimitedApi>(services->host().engine, services->router(), services->advice());
   leading = services.get();
 }
 

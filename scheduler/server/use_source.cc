@@ -20,18 +20,28 @@ namespace tranche {
 
 namespace asio = boost::asio;
 
-// Of MIG instances only the second is measured, of whole cards mostly both.
+// Of MIG instances only the second of each pair is measured, of whole cards mostly both. Rows of
+// different measures have different labels, so that `or` keeps them all.
 const char* const kUseQuery =
     "max by (UUID, GPU_I_ID, namespace, pod, exported_namespace, exported_pod) ("
     "max_over_time(DCGM_FI_DEV_GPU_UTIL[2m]) / 100"
-    " or max_over_time(DCGM_FI_PROF_GR_ENGINE_ACTIVE[2m]))";
+    " or max_over_time(DCGM_FI_PROF_GR_ENGINE_ACTIVE[2m]))"
+    " or label_replace("
+    "max by (UUID, GPU_I_ID, namespace, pod, exported_namespace, exported_pod) ("
+    "avg_over_time(DCGM_FI_DEV_GPU_UTIL[2m]) / 100"
+    " or avg_over_time(DCGM_FI_PROF_GR_ENGINE_ACTIVE[2m])),"
+    " 'measure', 'mean', '', '')"
+    " or label_replace("
+    "max by (UUID, GPU_I_ID, namespace, pod, exported_namespace, exported_pod) ("
+    "max_over_time(DCGM_FI_DEV_FB_USED[2m])),"
+    " 'measure', 'memory', '', '')";
 
 namespace {
 
 constexpr std::chrono::milliseconds kFirst{1'000};
 constexpr std::chrono::milliseconds kPatience{10'000};
-// 200,000 rows of 300 bytes.
-constexpr std::size_t kMostBytes = std::size_t{64} << 20;
+// 600,000 rows of 300 bytes.
+constexpr std::size_t kMostBytes = std::size_t{192} << 20;
 
 kube::Options ClientOf(const UseOptions& options) {
   const absl::StatusOr<kube::ServerUrl> url = kube::ParseServerUrl(options.prometheus);
@@ -110,6 +120,11 @@ void UseSource::End() {
   if (impl_ == nullptr || !impl_->thread.joinable()) return;
   asio::post(impl_->context, [impl = impl_.get()] { impl->stop.Raise(); });
   impl_->thread.join();
+}
+
+std::optional<UseHistory> UseSource::history() const {
+  if (impl_ == nullptr) return std::nullopt;
+  return impl_->reader.history();
 }
 
 std::optional<metrics::UseRow> UseSource::row() const {

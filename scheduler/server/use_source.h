@@ -1,13 +1,14 @@
 // Asks Prometheus every minute how much GPUs are used, and tells the engine.
 //
-// Thread rule: Begin and End from one thread, in that order; row() from any. The question, and what
-// becomes of the answer, has a thread of its own.
+// Thread rule: Begin and End from one thread, in that order; the rest from any. The question, and
+// what becomes of the answer, has a thread of its own.
 #pragma once
 
 #include <memory>
 #include <optional>
 #include <string>
 
+#include "scheduler/advice/use_history.h"
 #include "scheduler/host/host.h"
 #include "scheduler/metrics/metrics.h"
 #include "scheduler/ports/clock.h"
@@ -15,8 +16,9 @@
 
 namespace tranche {
 
-// What is asked where the configuration has no query: the busiest moment of the last two minutes of
-// every card and MIG instance, as dcgm-exporter measures them.
+// What is asked where the configuration has no query: of every card and MIG instance, as
+// dcgm-exporter measures them, the busiest moment of the last two minutes, how much it was in use
+// in them, and the most memory.
 extern const char* const kUseQuery;
 // Path and query below the URL of Prometheus.
 std::string UseTarget(const UseOptions& options);
@@ -34,6 +36,7 @@ class UseSource {
   void End();
   // nullopt: nobody is asked.
   std::optional<metrics::UseRow> row() const;
+  std::optional<UseHistory> history() const;
 
  private:
   struct Impl;

@@ -76,6 +76,10 @@ def check(server, seconds):
                 for one in server.get("/api/v1/reclaims")["reclaims"]]
     if reclaims != [("Idle", [f"{NAMESPACE}/sleeps"])]:
         return f"expected one reclaim of rule Idle, found {reclaims}"
+    # Too short a time to say who would do with less, but all that it takes is told.
+    sizes = server.get("/api/v1/advice")["rightSizes"]
+    if (sizes["measuring"], sizes["entries"], sizes["notes"]) != (1, [], []):
+        return f"expected that one pod is measured, its memory too, found {sizes}"
     kinds = [event["kind"] for event in server.get("/api/v1/events")["events"]
              if event["name"] == "sleeps"]
     if "LeavesSoon" not in kinds:

@@ -199,7 +199,29 @@ test('the ledger reports as the server does, and as CSV', () => visit({view: 'le
 
 test('advice is shown', () => visit({view: 'advice'}, async (page, one) => {
   await page.getByRole('heading', {name: 'Split of the fleet'}).waitFor();
+  assert.equal((await server.get('advice')).rightSizes, null, 'nobody measures this server');
+  await page.getByText('nobody is asked how much GPUs are used').waitFor();
   await one.shot('advice');
+}));
+
+test('work that would do with less is listed with what to ask for', () => visit({view: 'advice'}, async (page, one) => {
+  const advice = await server.get('advice');
+  const rightSizes = {measuring: 40, measured: 12, savedMilli: 3857, notes: ['a note'], entries: [
+    {pod: 'team-vision/label-2', node: 'h100-a', leaf: 'vision', hours: 216, busiestHourPercent: 4, memoryMiB: 6144, unused: 0,
+     holds: '1 GPU', wouldDo: '1g.10gb', request: {key: 'nvidia.com/mig-1g.10gb', value: '1'}, savedMilli: 857},
+    {pod: 'team-language/train', node: 'h100-b', leaf: 'language', hours: 25, busiestHourPercent: 99, memoryMiB: null, unused: 3,
+     holds: '4 GPUs', wouldDo: '1 GPU', request: {key: 'nvidia.com/gpu', value: '1'}, savedMilli: 3000}]};
+  await page.context().route('**/api/v1/advice', (route) => route.fulfill({json: {...advice, rightSizes}}));
+  await page.reload();
+  const block = page.locator('section', {has: page.getByRole('heading', {name: 'Work that would do with less'})}).last();
+  await block.locator('tbody tr').nth(1).waitFor();
+  const text = (await block.innerText()).replaceAll(/\s+/g, ' ');
+  assert.match(text, /12 of 40 pods that are measured were measured for a day. Together they would leave 3.86 GPUs to others/);
+  assert.match(text, /label-2 vision 1 GPU 4 % 6 GiB 216 1g.10gb 0.86 nvidia.com\/mig-1g.10gb: 1/);
+  assert.match(text, /train language 4 GPUs 99 % – 25 1 GPU 3 nvidia.com\/gpu: 1/);
+  await one.shot('advice-sizes');
+  await page.setViewportSize({width: 390, height: 844});
+  assert.deepEqual(await brokenWords(page), []);
 }));
 
 test('the page follows the cluster, and asks only for what changed', () => visit({view: 'queue'}, async (page) => {

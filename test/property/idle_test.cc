@@ -171,7 +171,7 @@ class World {
     const auto rows = wire::DecodeUseRows(text);
     if (!rows.ok()) return;
     std::vector<PodView> pods = engine_.Pods({}, {}, 100);
-    engine_.NoteUse(MeasurePods(pods, rows->rows, 10), now_);
+    engine_.NoteUse(MeasurePods(pods, rows->rows, 10).pods, now_);
   }
 
   void Judge(const EvictionOrder& order) {

@@ -263,7 +263,8 @@ http::Response LimitedApi::OnePod(const http::Request& request, const Veil& veil
   });
   if (found.empty() || found.front().name != pod || !veil.Sees(pod.ns)) return NotSeen("pod", name);
   veil.Draw(found.front());
-  return List(request, EncodePod(found.front()));
+  const auto right_size = RightSizeOf(advice_, found.front().uid);
+  return List(request, EncodePod(found.front(), {nullptr, right_size.get()}));
 }
 
 http::Response LimitedApi::Explain(const http::Request& request, const Veil& veil) const {
@@ -275,7 +276,8 @@ http::Response LimitedApi::Explain(const http::Request& request, const Veil& vei
                  [&pod](Engine& engine, Instant now) { return engine.Explain(pod, now); });
   if (!explanation || !veil.Sees(pod.ns)) return NotSeen("pod", name);
   veil.Draw(*explanation);
-  return List(request, EncodeExplanation(*explanation));
+  const auto right_size = RightSizeOf(advice_, explanation->pod.uid);
+  return List(request, EncodeExplanation(*explanation, {nullptr, right_size.get()}));
 }
 
 http::Response LimitedApi::Rank(const http::Request& request, const Veil& veil,

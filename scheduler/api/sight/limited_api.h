@@ -14,10 +14,12 @@
 #include <optional>
 #include <set>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "absl/base/thread_annotations.h"
 #include "absl/synchronization/mutex.h"
+#include "scheduler/api/advice_api.h"
 #include "scheduler/api/router.h"
 #include "scheduler/api/sight/sight.h"
 #include "scheduler/api/sight/veil.h"
@@ -32,8 +34,9 @@ class LimitedApi {
   static constexpr std::size_t kMostCandidates = 16;
   static constexpr std::chrono::seconds kCandidatesServe{10};
 
-  // `all`: the unfiltered API. Both outlive this.
-  LimitedApi(EngineHost& host, const Router& all) : host_(host), all_(all) {}
+  // `all`: the unfiltered API. All outlive this.
+  LimitedApi(EngineHost& host, const Router& all, LatestAdvice advice)
+      : host_(host), all_(all), advice_(std::move(advice)) {}
 
   // Whether there is a filter for it; where there is none the request is to be refused.
   static bool Answers(const http::Request& request);
@@ -71,6 +74,7 @@ class LimitedApi {
 
   EngineHost& host_;
   const Router& all_;
+  const LatestAdvice advice_;
   absl::Mutex mutex_;
   std::set<std::string> candidates_ ABSL_GUARDED_BY(mutex_);
   std::optional<std::chrono::steady_clock::time_point> looked_at_ ABSL_GUARDED_BY(mutex_);

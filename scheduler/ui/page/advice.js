@@ -1,8 +1,8 @@
 // What the server advises: how to divide the fleet, which MIG layouts to change, which pods to
-// restart, which nodes to empty. The tables of `tranche top --advise`.
+// restart, which nodes to empty, which work would do with less. The tables of `tranche top --advise`.
 
 import {el, table} from './dom.js';
-import {formatClock, formatCount, formatGpus, formatLost} from './format.js';
+import {formatClock, formatCount, formatGpus, formatLost, formatMemory, plural} from './format.js';
 import {nodeLink, podLinkOf, teamLink} from './links.js';
 
 function rowsTable(titles, rows) {
@@ -85,6 +85,24 @@ function consolidationBlock(nodes) {
     rowsTable(['Node', 'GPUs', 'Lost', 'Move', 'Quota', 'To'], rows));
 }
 
+function rightSizeBlock(advice) {
+  const title = 'Work that would do with less';
+  if (!advice) {
+    return block(title, el('p', {class: 'quiet-text'},
+      'Not looked for: nobody is asked how much GPUs are used (use.prometheus of the configuration).'));
+  }
+  const rows = advice.entries.map((entry) => [
+    podLinkOf(entry.pod, {full: true}), teamLink(entry.leaf), entry.holds, `${entry.busiestHourPercent} %`,
+    entry.memoryMiB === null ? '–' : formatMemory(entry.memoryMiB), formatCount(entry.hours), entry.wouldDo,
+    formatGpus(entry.savedMilli), el('code', {}, `${entry.request.key}: ${entry.request.value}`)]);
+  const saved = rows.length ? ` Together they would leave ${formatGpus(advice.savedMilli)} GPUs to others.` : '';
+  return block(title,
+    el('p', {class: 'quiet-text'}, 'By its busiest hour and the most memory it ever held, with a margin. ' +
+      `${formatCount(advice.measured)} of ${plural(advice.measuring, 'pod')} that are measured were measured for a day.${saved}`),
+    rowsTable(['Pod', 'Quota', 'Holds', 'Busiest hour', 'Memory', 'Hours', 'Would do', 'Saves GPUs', 'Ask for'], rows),
+    notes(advice.notes));
+}
+
 export class Advice {
   #root;
   #signature = '';
@@ -102,7 +120,8 @@ export class Advice {
     if (signature === this.#signature) return;
     this.#signature = signature;
     this.#root.replaceChildren(splitBlock(advice.split), repartitionBlock(advice.repartition),
-                               defragmentBlock(advice.defragment), consolidationBlock(advice.consolidate));
+                               defragmentBlock(advice.defragment), consolidationBlock(advice.consolidate),
+                               rightSizeBlock(advice.rightSizes));
   }
 
   fail(error) {

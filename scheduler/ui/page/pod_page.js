@@ -59,6 +59,13 @@ function waitsSection(pod, found, whatIf) {
     explanation(pod, found, button({class: 'primary', 'data-key': 'whatif'}, () => whatIf(pod), 'What if …')));
 }
 
+function sizeSection({rightSize}) {
+  if (!rightSize) return null;
+  const {key, value} = rightSize.request;
+  return el('section', {class: 'card'}, el('h3', {}, 'Less would do'),
+    el('p', {}, `It ${rightSize.text}. Ask for `, el('code', {}, `${key}: ${value}`), '.'));
+}
+
 // null: nobody measures it.
 function useText(use) {
   if (!use) return null;
@@ -89,6 +96,7 @@ function content(pod, found, whatIf) {
       ['UID', el('span', {class: 'uuid'}, pod.uid)]])),
     isWaiting(pod) ? startSection(pod) : null,
     isWaiting(pod) ? waitsSection(pod, found, whatIf) : holdsSection(pod),
+    sizeSection(pod),
     ...reclaimsOf(cluster.reclaims, name),
   ];
 }

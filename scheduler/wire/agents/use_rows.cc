@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <charconv>
 #include <cmath>
 #include <optional>
@@ -20,31 +21,42 @@ std::string LabelOf(Object labels, std::string_view key) {
   return text.size() <= kLongestLabel ? std::string(text) : "";
 }
 
-// Rounded up: what does a little does something.
-std::optional<int> PermilleOf(std::string_view text) {
+std::optional<UseMeasure> MeasureOf(Object labels) {
+  const std::optional<std::string_view> name = FindText(labels, "measure");
+  if (!name) return UseMeasure::kBusiest;
+  if (*name == "mean") return UseMeasure::kMean;
+  return *name == "memory" ? std::optional(UseMeasure::kMemory) : std::nullopt;
+}
+
+// Rounded up: what does a little does something. Of fractions thousandths.
+std::optional<int64_t> AmountOf(std::string_view text, UseMeasure measure) {
   double value = 0;
   const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
   if (error != std::errc() || end != text.data() + text.size()) return std::nullopt;
   if (std::isnan(value) || value < 0) return std::nullopt;
-  if (value >= 1) return 1000;
+  constexpr double kMostMib = 1 << 30;  // a PiB; no card has more
+  if (measure == UseMeasure::kMemory) {
+    return static_cast<int64_t>(std::ceil(std::min(value, kMostMib)));
+  }
   constexpr double kRounding = 1e-9;  // 0.07 is a little more than seven hundredths
-  return static_cast<int>(std::ceil(value * 1000 - kRounding));
+  return static_cast<int64_t>(std::ceil(std::min(value, 1.0) * 1000 - kRounding));
 }
 
 // `[time, "value"]`.
-std::optional<int> ReadValue(Object row) {
+std::optional<int64_t> ReadValue(Object row, UseMeasure measure) {
   const std::optional<Array> value = FindArray(row, "value");
   std::string_view text;
   if (!value || value->at(1).get(text) != simdjson::SUCCESS) return std::nullopt;
-  return PermilleOf(text);
+  return AmountOf(text, measure);
 }
 
 std::optional<UseRow> ReadRow(Element element) {
   Object row;
   if (element.get(row) != simdjson::SUCCESS) return std::nullopt;
   const std::optional<Object> labels = FindObject(row, "metric");
-  const std::optional<int> permille = ReadValue(row);
-  if (!labels || !permille) return std::nullopt;
+  const std::optional<UseMeasure> measure = labels ? MeasureOf(*labels) : std::nullopt;
+  const std::optional<int64_t> amount = measure ? ReadValue(row, *measure) : std::nullopt;
+  if (!amount) return std::nullopt;
   UseRow read;
   read.uuid = GpuUuid(LabelOf(*labels, "UUID"));
   read.instance = LabelOf(*labels, "GPU_I_ID");
@@ -53,7 +65,8 @@ std::optional<UseRow> ReadRow(Element element) {
   read.pod.ns = LabelOf(*labels, renamed ? "exported_namespace" : "namespace");
   read.pod.name = LabelOf(*labels, renamed ? "exported_pod" : "pod");
   if (read.pod.ns.empty() || read.pod.name.empty()) read.pod = {};
-  read.permille = *permille;
+  read.amount = *amount;
+  read.measure = *measure;
   if (read.uuid.empty() && read.pod.name.empty()) return std::nullopt;
   return read;
 }

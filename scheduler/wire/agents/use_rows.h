@@ -1,9 +1,10 @@
 // What Prometheus answers when it is asked how much GPUs are used.
 //
-// An instant query (`/api/v1/query`) whose rows are fractions of 1 with the labels of
-// dcgm-exporter: UUID; GPU_I_ID where it is of a MIG instance; namespace and pod of the pod that
-// the kubelet says has the GPU, or exported_namespace and exported_pod where Prometheus renamed
-// them. Source: facts/node-inventory, Prometheus HTTP API v1.
+// An instant query (`/api/v1/query`) whose rows have the labels of dcgm-exporter: UUID; GPU_I_ID
+// where it is of a MIG instance; namespace and pod of the pod that the kubelet says has the GPU, or
+// exported_namespace and exported_pod where Prometheus renamed them. What a row measures stands in
+// the label `measure`: without it the busiest moment, "mean" the whole time, both fractions of 1;
+// "memory" MiB that are in use. Source: facts/node-inventory, Prometheus HTTP API v1.
 //
 // Plain values and pure functions; any thread. Cost: O(text).
 #pragma once
@@ -18,19 +19,23 @@
 
 namespace tranche::wire {
 
+enum class UseMeasure : uint8_t { kBusiest, kMean, kMemory };
+
 struct UseRow {
   GpuUuid uuid;          // empty: not told
   std::string instance;  // of MIG; empty: the whole card
   PodName pod;           // empty: not told
-  int permille = 0;      // 0..1000; more is written as 1000
+  int64_t amount = 0;    // permille, 0..1000, more is written as 1000; of memory MiB
+  UseMeasure measure = UseMeasure::kBusiest;
   friend bool operator==(const UseRow&, const UseRow&) = default;
 };
 
-inline constexpr std::size_t kMostUseRows = 200'000;
+inline constexpr std::size_t kMostUseRows = 600'000;
 
 struct UseRows {
   std::vector<UseRow> rows;
-  // Rows that say nothing of a GPU or pod, or whose value is no number: they are left out.
+  // Rows that say nothing of a GPU or pod, measure something else, or whose value is no number:
+  // they are left out.
   int64_t unreadable = 0;
 };
 

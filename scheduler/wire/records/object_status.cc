@@ -202,6 +202,10 @@ std::string HoursLeft(std::span<const BudgetReport* const> budgets, Instant now)
   return text;
 }
 
+std::span<const RightSize* const> TeamViewStatus::ShownRightSizes() const {
+  return right_sizes_.first(std::min(right_sizes_.size(), kMostRightSizes));
+}
+
 std::string TeamViewStatus::Text(StatusMembers members) const {
   const std::string can_borrow = Summary(view_, [](const QuotaLineReport& line) {
     const std::optional<int64_t> available = line.line.available.Smaller().amount();
@@ -216,7 +220,16 @@ std::string TeamViewStatus::Text(StatusMembers members) const {
                  {"canBorrow", can_borrow},
                  {"atRisk", fmt::format("{} pod{}", borrowing, borrowing == 1 ? "" : "s")},
                  {"pending", GpusRoundedUp(view_.pending_quanta)}};
-  if (members == StatusMembers::kAll) status["hoursLeft"] = HoursLeft(budgets_, now_);
+  if (members == StatusMembers::kAll) {
+    status["hoursLeft"] = HoursLeft(budgets_, now_);
+    status["rightSizes"] = Json::array();
+    for (const RightSize* entry : ShownRightSizes()) {
+      const AskText ask = RequestText(entry->would_do);
+      status["rightSizes"].push_back({{"pod", entry->pod.name},
+                                      {"text", WordsOf(*entry)},
+                                      {"ask", fmt::format("{}: {}", ask.key, ask.value)}});
+    }
+  }
   return StatusMember(status);
 }
 

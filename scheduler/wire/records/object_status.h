@@ -10,6 +10,7 @@
 #include <utility>
 #include <vector>
 
+#include "scheduler/advice/right_size.h"
 #include "scheduler/engine/engine.h"
 
 namespace tranche::wire {
@@ -112,16 +113,23 @@ class PolicyStatus : public ObjectStatus {
 // What a team sees of its leaf, in a GPUQuotaView.
 class TeamViewStatus : public ObjectStatus {
  public:
-  // `budgets`: those that meter the team.
-  TeamViewStatus(const QuotaView& view, std::span<const BudgetReport* const> budgets, Instant now)
-      : view_(view), budgets_(budgets), now_(now) {}
+  // The most pods that it says could ask for less; the definition takes no more.
+  static constexpr std::size_t kMostRightSizes = 10;
+
+  // `budgets`: those that meter the team. `right_sizes`: of pods of its namespace.
+  TeamViewStatus(const QuotaView& view, std::span<const BudgetReport* const> budgets, Instant now,
+                 std::span<const RightSize* const> right_sizes)
+      : view_(view), budgets_(budgets), now_(now), right_sizes_(right_sizes) {}
   std::string Text(StatusMembers members) const override;
   std::string Values(StatusMembers members) const override;
 
  private:
+  std::span<const RightSize* const> ShownRightSizes() const;
+
   const QuotaView& view_;
   const std::span<const BudgetReport* const> budgets_;
   const Instant now_;
+  const std::span<const RightSize* const> right_sizes_;
 };
 
 // "388 / 1200, resets in 9d" of the tightest budget; "" without one.

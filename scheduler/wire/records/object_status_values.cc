@@ -97,7 +97,12 @@ std::string TeamViewStatus::Values(StatusMembers members) const {
   bytes << report.name << report.lines.size();
   for (const QuotaLineReport& line : report.lines) bytes << line.line;
   bytes << report.workloads_borrowed << view_.pending_quanta;
-  if (members == StatusMembers::kAll) bytes << HoursLeft(budgets_, now_);
+  if (members == StatusMembers::kAll) {
+    bytes << HoursLeft(budgets_, now_);
+    for (const RightSize* entry : ShownRightSizes()) {
+      bytes << entry->pod.name << WordsOf(*entry) << RequestText(entry->would_do).value;
+    }
+  }
   return bytes.Take();
 }
 

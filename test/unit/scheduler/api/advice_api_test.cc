@@ -75,6 +75,26 @@ Advice FullAdvice() {
   slice.lost_gpu_ms = 60'000;
   advice.defragment = {4, 6, 1250, {gpus, slice}, {"team-a/train may not be moved"}};
   advice.consolidate = {{NodeName("gpu-7"), 8, slice.moves, 60'000}};
+  RightSize small;
+  small.pod = {"team-a", "web"};
+  small.node = NodeName("gpu-2");
+  small.leaf = "team-a";
+  small.hours = 216;
+  small.busiest_hour = 38;
+  small.most_memory = Mebibytes::Of(6'144);
+  small.holds = "1 GPU";
+  small.would_do = {SmallerAsk::Form::kInstance, 0, "1g.10gb", {}};
+  small.saved = MilliGpu::Of(857);
+  RightSize fewer;
+  fewer.pod = {"lab", "train"};
+  fewer.node = NodeName("gpu-3");
+  fewer.hours = 25;
+  fewer.busiest_hour = 990;
+  fewer.unused = 3;
+  fewer.holds = "4 GPUs";
+  fewer.would_do = {SmallerAsk::Form::kGpus, 1, "", {}};
+  fewer.saved = MilliGpu::Of(3'000);
+  advice.right_sizes = {{fewer, small}, MilliGpu::Of(3'857), 40, 12, {"a note"}};
   return advice;
 }
 
@@ -147,6 +167,40 @@ TEST(AdviceApiTest, EveryPartIsInTheJson) {
             [ {"pod" : "team-b/small", "leaf" : "team-b", "to" : null, "lostGpuSeconds" : 60} ],
         "lostGpuSeconds" : 60
       } ],
+      "rightSizes" : {
+        "measuring" : 40,
+        "measured" : 12,
+        "savedMilli" : 3857,
+        "entries" : [
+          {
+            "pod" : "lab/train",
+            "node" : "gpu-3",
+            "leaf" : null,
+            "hours" : 25,
+            "busiestHourPercent" : 99,
+            "memoryMiB" : null,
+            "unused" : 3,
+            "holds" : "4 GPUs",
+            "wouldDo" : "1 GPU",
+            "request" : {"key" : "nvidia.com/gpu", "value" : "1"},
+            "savedMilli" : 3000
+          },
+          {
+            "pod" : "team-a/web",
+            "node" : "gpu-2",
+            "leaf" : "team-a",
+            "hours" : 216,
+            "busiestHourPercent" : 4,
+            "memoryMiB" : 6144,
+            "unused" : 0,
+            "holds" : "1 GPU",
+            "wouldDo" : "1g.10gb",
+            "request" : {"key" : "nvidia.com/mig-1g.10gb", "value" : "1"},
+            "savedMilli" : 857
+          }
+        ],
+        "notes" : ["a note"]
+      },
       "at" : "2026-01-02T03:00:00Z"
 })json"));
 }
@@ -154,12 +208,23 @@ TEST(AdviceApiTest, EveryPartIsInTheJson) {
 TEST(AdviceApiTest, WithoutLeaveToLookAtLayoutsThereIsNoPlan) {
   AdviceCase fleet;
   fleet.policy.mig = MigMode::kOff;
-  EXPECT_TRUE(nlohmann::json::parse(EncodeAdvice(MakeAdvice(fleet))).at("repartition").is_null());
+  EXPECT_TRUE(
+      nlohmann::json::parse(EncodeAdvice(MakeAdvice(fleet, {}))).at("repartition").is_null());
   fleet.policy.mig = MigMode::kAdvise;
-  EXPECT_TRUE(nlohmann::json::parse(EncodeAdvice(MakeAdvice(fleet))).at("repartition").is_object());
+  EXPECT_TRUE(
+      nlohmann::json::parse(EncodeAdvice(MakeAdvice(fleet, {}))).at("repartition").is_object());
 }
 
-TEST(AdviceApiTest, PeopleGetFourTables) {
+TEST(AdviceApiTest, WhatNobodyMeasuresIsNotLookedFor) {
+  const AdviceCase fleet;
+  const auto right_sizes = [&fleet](const std::optional<UseHistory>& use) {
+    return nlohmann::json::parse(EncodeAdvice(MakeAdvice(fleet, use))).at("rightSizes");
+  };
+  EXPECT_TRUE(right_sizes({}).is_null());
+  EXPECT_EQ(right_sizes(UseHistory()).at("measuring"), 0);
+}
+
+TEST(AdviceApiTest, PeopleGetFiveTables) {
   std::ostringstream out;
   PrintAdvice(Json::parse(EncodeAdvice(FullAdvice())), out);
   EXPECT_EQ(
@@ -185,7 +250,14 @@ TEST(AdviceApiTest, PeopleGetFourTables) {
       "- team-a/train may not be moved\n"
       "\nNodes that could be empty: what little they run may be moved, and has room elsewhere\n"
       "NODE   GPUS  LOST      MOVE          QUOTA   TO\n"
-      "gpu-7     8  60 GPU-s  team-b/small  team-b   -\n");
+      "gpu-7     8  60 GPU-s  team-b/small  team-b   -\n"
+      "\nWork that would do with less: by its busiest hour, and the most memory it ever held\n"
+      "POD         QUOTA   HOLDS   HOURS  BUSIEST  MEMORY   WOULD DO  SAVES  ASK\n"
+      "lab/train   -       4 GPUs     25  99 %     -        1 GPU      3.00  nvidia.com/gpu: 1\n"
+      "team-a/web  team-a  1 GPU     216  4 %      6.0 GiB  1g.10gb    0.86  "
+      "nvidia.com/mig-1g.10gb: 1\n"
+      "12 of 40 pods that are measured were measured for a day, by the hour\n"
+      "- a note\n");
 }
 
 TEST(AdviceApiTest, PeopleAreToldWhereThereIsNothingToAdvise) {
@@ -197,7 +269,9 @@ TEST(AdviceApiTest, PeopleAreToldWhereThereIsNothingToAdvise) {
       "\nMIG layouts to change\nnot looked for: mig of the GPUPolicy is Off\n"
       "\nPods whose restart would free room: 0 whole GPUs are free, 0 would be\nnone\n"
       "\nNodes that could be empty: what little they run may be moved, and has room elsewhere\n"
-      "none\n");
+      "none\n"
+      "\nWork that would do with less: by its busiest hour, and the most memory it ever held\n"
+      "not looked for: nobody is asked how much GPUs are used (use.prometheus)\n");
 }
 
 TEST(AdviserTest, LooksAgainOnlyWhenTheAnswerIsOlderThanAsked) {
@@ -208,7 +282,7 @@ TEST(AdviserTest, LooksAgainOnlyWhenTheAnswerIsOlderThanAsked) {
         ++looks;
         return AdviceCase();
       },
-      [&now] { return now; });
+      [] { return std::nullopt; }, [&now] { return now; });
   adviser.Get(10s);
   now += 9s;
   adviser.Get(10s);
@@ -228,7 +302,7 @@ TEST(AdviserTest, WhoPeeksWaitsForNobodyAndOrdersOnce) {
         ++looks;
         return AdviceCase();
       },
-      [&now] { return now; });
+      [] { return std::nullopt; }, [&now] { return now; });
   std::vector<std::function<void()>> ordered;
   const auto later = [&ordered](std::function<void()> work) { ordered.push_back(std::move(work)); };
   EXPECT_EQ(adviser.Peek(5min, later), nullptr);

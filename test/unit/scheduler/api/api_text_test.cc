@@ -398,13 +398,14 @@ TEST(ApiTextTest, Advice) {
       R"json(":"team-a/web","leaf":null,"to":"gpu-3","lostGpuSeconds":2}],"freedMilli":0,)json"
       R"json("lostGpuSeconds":0,"waitingServed":0},{"node":"","gpus":[],"profile":"3g.40g)json"
       R"json(b","profileGpu":6,"moves":[],"freedMilli":0,"lostGpuSeconds":0,"waitingServe)json"
-      R"json(d":0}],"notes":[]},"consolidate":[],"at":"1970-01-01T00:00:00Z"})json");
+      R"json(d":0}],"notes":[]},"consolidate":[],"rightSizes":null,"at":"1970-01-01T00:00:0)json"
+      R"json(0Z"})json");
   advice = {};
   EXPECT_EQ(
       EncodeAdvice(advice),
       R"json({"split":{"basis":"","models":[],"notes":[]},"repartition":null,"defragment")json"
       R"json(:{"wholeGpusFree":0,"wholeGpusPossible":0,"strandedMilli":0,"entries":[],"no)json"
-      R"json(tes":[]},"consolidate":[],"at":"1970-01-01T00:00:00Z"})json");
+      R"json(tes":[]},"consolidate":[],"rightSizes":null,"at":"1970-01-01T00:00:00Z"})json");
 }
 
 TEST(ApiTextTest, ErrorsKeepTheirTextWhateverItHolds) {

@@ -210,6 +210,29 @@ TEST_F(StatusRounds, NothingIsRenderedWhileNothingChanges) {
   EXPECT_EQ(objects_.writes, writes);
 }
 
+TEST_F(StatusRounds, ATeamIsToldWhatItsPodsWouldDoWith) {
+  auto found = std::make_shared<std::vector<RightSize>>(2);
+  found->at(0).pod = {"team-b", "other"};
+  found->at(1).pod = {"team-a", "web"};
+  found->at(1).would_do = {SmallerAsk::Form::kGpus, 1, "", {}};
+  Statuses objects;
+  StatusWriter writer(host, objects, checkpointer_, [&found] { return found; });
+  const auto shown = [&] {
+    clock.AdvanceBy(Millis(31'000));
+    writer.Tick(clock.Now());
+    return nlohmann::json::parse("{" + objects.shown.at("GPUQuotaView/team-aview") + "}")
+        .at("status")
+        .at("rightSizes");
+  };
+  writer.Tick(clock.Now());
+  const nlohmann::json sizes = shown();
+  ASSERT_EQ(sizes.size(), 1) << "of its own namespace alone";
+  EXPECT_EQ(sizes[0].at("pod"), "web");
+  EXPECT_EQ(sizes[0].at("ask"), "nvidia.com/gpu: 1");
+  found = nullptr;
+  EXPECT_TRUE(shown().empty()) << "nobody looks any more";
+}
+
 TEST_F(StatusRounds, ATeamIsToldWhatItCanCountOn) {
   Rounds(20);
   const auto status =

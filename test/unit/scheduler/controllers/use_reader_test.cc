@@ -50,11 +50,15 @@ wire::UseRow Instance(const std::string& uuid, const std::string& id, int permil
                       const std::string& pod) {
   return {GpuUuid(uuid), id, {"a", pod}, permille};
 }
+wire::UseRow Of(wire::UseMeasure measure, wire::UseRow row) {
+  row.measure = measure;
+  return row;
+}
 // "p 5 idle", "q 40", "r ?"
 std::vector<std::string> Measured(const std::vector<PodView>& pods,
                                   const std::vector<wire::UseRow>& rows) {
   std::vector<std::string> texts;
-  for (const MeasuredPod& pod : MeasurePods(pods, rows, kIdle)) {
+  for (const MeasuredPod& pod : MeasurePods(pods, rows, kIdle).pods) {
     texts.push_back(pod.uid.str() + (pod.permille ? fmt::format(" {}", *pod.permille) : " ?") +
                     (pod.idle ? " idle" : ""));
   }
@@ -130,6 +134,55 @@ TEST(MeasurePodsTest, WhatWaitsOrCannotBeReadIsNotMeasured) {
               ElementsAre("unknown ?"));
 }
 
+// "G1 40 6000" of each device: how much it worked, and the memory it held.
+std::vector<std::string> Samples(const PodView& pod, const std::vector<wire::UseRow>& rows) {
+  std::vector<std::string> texts;
+  for (const PodSample& sample : MeasurePods(std::vector{pod}, rows, kIdle).samples) {
+    for (const DeviceSample& device : sample.devices) {
+      texts.push_back(fmt::format("{} {} {}", device.device, device.permille,
+                                  device.memory ? device.memory->count() : -1));
+    }
+  }
+  return texts;
+}
+
+TEST(MeasurePodsTest, ASampleIsOfEachDevice) {
+  using wire::UseMeasure;
+  struct Case {
+    const char* what;
+    PodView pod;
+    std::vector<wire::UseRow> rows;
+    std::vector<std::string> samples;
+  };
+  const auto counts = Knowledge::kCounts;
+  const Case kCases[] = {
+      {"mean and memory of its card",
+       Holder("p", {"G1"}),
+       {Card("G1", 900), Of(UseMeasure::kMean, Card("G1", 40)),
+        Of(UseMeasure::kMemory, Card("G1", 6000))},
+       {"G1 40 6000"}},
+      {"without a mean the busiest moment counts",
+       Holder("p", {"G1", "G2"}),
+       {Card("G1", 900), Card("G2", 0)},
+       {"G1 900 -1", "G2 0 -1"}},
+      {"an instance, by the row that names the pod",
+       OfMig(Holder("p", {"G1"})),
+       {Instance("G1", "7", 300, "p"), Of(UseMeasure::kMean, Instance("G1", "7", 200, "p")),
+        Of(UseMeasure::kMemory, Instance("G1", "7", 4000, "p"))},
+       {"G1/7 200 4000"}},
+      {"memory alone measures no device",
+       Holder("p", {""}, counts),
+       {Of(UseMeasure::kMemory, Card("G1", 4000, "p"))},
+       {}},
+      {"one of two is missing", Holder("p", {"G1", "G2"}), {Card("G1", 3)}, {}},
+      {"of a gang each pod is measured for itself",
+       OfGang(Holder("p", {"G1"})),
+       {Card("G1", 3)},
+       {"G1 3 -1"}},
+  };
+  for (const Case& c : kCases) EXPECT_EQ(Samples(c.pod, c.rows), c.samples) << c.what;
+}
+
 class UseReaderTest : public testing::Test {
  protected:
   UseReaderTest() {
@@ -185,6 +238,22 @@ TEST_F(UseReaderTest, TellsTheEngineWhatItIsTold) {
   EXPECT_EQ(Row(), "age 61 failures 0 measured 1 of 1 idle 2");
 }
 
+TEST_F(UseReaderTest, AnHourOfAnswersIsHistory) {
+  host_.cluster.Receive(Synced());
+  const std::string ns = host_.engine.Pods().at(0).name.ns;
+  const PodUid uid = host_.engine.Pods().at(0).uid;
+  for (int minute = 0; minute <= 60; ++minute) {
+    reader_.Take(AnswerOf({RowOf(ns, 1, "0"), RowOf(ns, 2, minute < 30 ? "0.5" : "0")}));
+    clock_.AdvanceBy(Millis(60'000));
+  }
+  const UseHistory history = reader_.history();
+  const WorkHistory* const work = history.Find(uid);
+  ASSERT_NE(work, nullptr);
+  EXPECT_EQ(work->hours, 1);
+  EXPECT_THAT(work->devices, ElementsAre(DeviceHistory{"G1", 0, std::nullopt},
+                                         DeviceHistory{"G2", 246, std::nullopt}));
+}
+
 TEST_F(UseReaderTest, NoAnswerChangesNothingAndIsCounted) {
   host_.cluster.Receive(Synced());
   clock_.AdvanceBy(Millis(60'000));
@@ -193,6 +262,7 @@ TEST_F(UseReaderTest, NoAnswerChangesNothingAndIsCounted) {
       std::string(R"({"status":"error","errorType":"timeout","error":"query timed out"})")};
   for (const auto& answer : answers) reader_.Take(answer);
   EXPECT_EQ(UseOfPod(), std::nullopt);
+  EXPECT_EQ(reader_.history().Find(host_.engine.Pods().at(0).uid), nullptr);
   EXPECT_EQ(Row(), "age 60 failures 4 measured 0 of 0");
   reader_.Take(AnswerOf({}));
   EXPECT_EQ(Row(), "age 0 failures 4 measured 0 of 1") << "an answer without rows is one";

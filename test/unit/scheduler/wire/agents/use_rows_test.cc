@@ -75,8 +75,31 @@ TEST(UseRowsTest, ValuesAreThousandthsRoundedUp) {
     ASSERT_EQ(read->rows.size(), c.permille ? 1 : 0) << c.value;
     EXPECT_EQ(read->unreadable, c.permille ? 0 : 1) << c.value;
     if (c.permille) {
-      EXPECT_EQ(read->rows[0].permille, *c.permille) << c.value;
+      EXPECT_EQ(read->rows[0].amount, *c.permille) << c.value;
     }
+  }
+}
+
+TEST(UseRowsTest, ALabelSaysWhatIsMeasured) {
+  struct Case {
+    const char* measure;
+    const char* value;
+    UseMeasure read;
+    int64_t amount;
+  };
+  const Case kCases[] = {
+      {"mean", R"("0.0404")", UseMeasure::kMean, 41},
+      {"mean", R"("1.5")", UseMeasure::kMean, 1000},
+      {"memory", R"("0")", UseMeasure::kMemory, 0},
+      {"memory", R"("6123.5")", UseMeasure::kMemory, 6124},
+      {"memory", R"("1e300")", UseMeasure::kMemory, 1 << 30},
+  };
+  for (const Case& c : kCases) {
+    const std::string labels = fmt::format(R"("UUID":"GPU-1","measure":"{}")", c.measure);
+    const auto read = DecodeUseRows(AnswerOf(RowOf(labels, c.value)));
+    ASSERT_TRUE(read.ok()) << c.measure << read.status();
+    ASSERT_EQ(read->rows.size(), 1) << c.measure;
+    EXPECT_EQ(read->rows[0], (UseRow{GpuUuid("GPU-1"), "", {}, c.amount, c.read})) << c.value;
   }
 }
 
@@ -84,7 +107,8 @@ TEST(UseRowsTest, RowsThatSayNothingAreLeftOut) {
   const std::string long_name(300, 'x');
   for (const std::string& row :
        {std::string("1"), std::string("{}"), RowOf(""), RowOf(R"("namespace":"a")"),
-        RowOf(R"("UUID":7)"), RowOf(R"("UUID":")" + long_name + "\""),
+        RowOf(R"("UUID":7)"), RowOf(R"("UUID":"GPU-1","measure":"heat")"),
+        RowOf(R"("UUID":")" + long_name + "\""),
         std::string(R"({"metric":{"UUID":"GPU-1"},"value":[1]})"),
         std::string(R"({"metric":{"UUID":"GPU-1"},"values":[[1,"0"]]})")}) {
     const auto read = DecodeUseRows(AnswerOf(row + "," + RowOf(R"("UUID":"GPU-1")")));
@@ -112,7 +136,7 @@ TEST(UseRowsTest, OtherAnswersAreErrors) {
        R"(expected a vector, found "matrix")"},
       {R"({"status":"success","data":{}})", "expected a vector, found none"},
       {R"({"status":"success"})", "expected a vector, found none"},
-      {AnswerOf(many), "expected at most 200000 rows, found more"},
+      {AnswerOf(many), "expected at most 600000 rows, found more"},
   };
   for (const Case& c : kCases) {
     const auto read = DecodeUseRows(c.text);

@@ -6,6 +6,7 @@
 #include <gtest/gtest.h>
 
 #include <functional>
+#include <nlohmann/json.hpp>
 #include <string>
 #include <vector>
 
@@ -27,6 +28,7 @@ struct Portrait {
   BudgetReport budget;
   std::string checkpoint = R"({"mark":1})";
   StatusHead head;
+  std::vector<RightSize> right_sizes;
   Instant now = Utc(2026, 3, 10, 12);
 };
 
@@ -46,6 +48,15 @@ Portrait Usual() {
   budget.effective = GpuHours(100);
   budget.window = {Utc(2026, 3, 1), Utc(2026, 4, 1)};
   budget.percent = 10;
+  RightSize small;
+  small.pod = {"team", "web"};
+  small.hours = 216;
+  small.busiest_hour = 38;
+  small.most_memory = Mebibytes::Of(6'349);
+  small.holds = "1 GPU";
+  small.would_do = {SmallerAsk::Form::kInstance, 0, "1g.10gb", {}};
+  small.saved = MilliGpu::Of(857);
+  world.right_sizes = {small};
   world.head.generation = 3;
   world.head.conditions = {{"Ready", true, "Accepted", "", Utc(2026, 3, 2), 3},
                            {"OverLimit", false, "WithinLimit", "", Utc(2026, 3, 2), 3}};
@@ -89,6 +100,14 @@ std::vector<Change> ChangesOfQuota() {
        kPrompt},
       {"share", [](Portrait& w) { w.view.report.fair_share = Gpus(1).compute; }, kDrifting},
       {"decayed", [](Portrait& w) { w.view.report.decayed_milli_gpu_hours = 1700; }, kDrifting},
+      {"a smaller pod", [](Portrait& w) { w.right_sizes.clear(); }, kNever, kNever, kDrifting},
+      {"its name", [](Portrait& w) { w.right_sizes[0].pod.name = "api"; }, kNever, kNever,
+       kDrifting},
+      {"what it did", [](Portrait& w) { w.right_sizes[0].busiest_hour = 99; }, kNever, kNever,
+       kDrifting},
+      {"what would do", [](Portrait& w) { w.right_sizes[0].would_do.profile = "1g.20gb"; }, kNever,
+       kNever, kDrifting},
+      {"an hour more", [](Portrait& w) { ++w.right_sizes[0].hours; }},
       {"mode", [](Portrait& w) { w.view.report.mode = QuotaMode::kObserve; }},
   };
 }
@@ -140,7 +159,9 @@ std::vector<Rendering> Say(const Portrait& world, StatusMembers members) {
   const auto checkpoint = [&world] { return world.checkpoint; };
   const QuotaStatus quota(world.view, budgets, world.now, world.head, checkpoint);
   const BudgetStatus budget(world.budget, world.now, world.head, checkpoint);
-  const TeamViewStatus team(world.view, budgets, world.now);
+  std::vector<const RightSize*> right_sizes;
+  for (const RightSize& entry : world.right_sizes) right_sizes.push_back(&entry);
+  const TeamViewStatus team(world.view, budgets, world.now, right_sizes);
   return {{quota.Text(members), quota.Values(members)},
           {budget.Text(members), budget.Values(members)},
           {team.Text(members), team.Values(members)}};
@@ -240,6 +261,20 @@ TEST(ObjectStatusTest, WhereOneTextEndsIsAmongTheValues) {
   other.conditions[0].message = "bc";
   EXPECT_NE(PolicyStatus(one).Values(StatusMembers::kAll),
             PolicyStatus(other).Values(StatusMembers::kAll));
+}
+
+TEST(TeamViewStatusTest, TenPodsThatCouldAskForLessAreNamed) {
+  Portrait world = Usual();
+  world.right_sizes.resize(11, world.right_sizes[0]);
+  const Rendering team = Say(world, StatusMembers::kAll)[2];
+  const auto status = nlohmann::json::parse("{" + team.text + "}").at("status");
+  ASSERT_EQ(status.at("rightSizes").size(), 10);
+  EXPECT_EQ(status.at("rightSizes")[0],
+            nlohmann::json({{"pod", "web"},
+                            {"text",
+                             "holds 1 GPU; in 9 days its busiest hour was 4 % and the most memory "
+                             "6.2 GiB: 1g.10gb would do, and leave 0.85 GPUs to others"},
+                            {"ask", "nvidia.com/mig-1g.10gb: 1"}}));
 }
 
 }  // namespace THIS_FILE
