@@ -7,6 +7,7 @@
 #include <functional>
 #include <optional>
 #include <set>
+#include <tuple>
 
 #include "scheduler/engine/views/reach_text.h"
 
@@ -130,6 +131,24 @@ std::span<const RightSize* const> StatusSnapshot::RightSizesOf(std::string_view 
   const auto found = right_sizes_.find(ns);
   if (found == right_sizes_.end()) return {};
   return found->second;
+}
+
+std::vector<wire::ExpectedStart> StatusSnapshot::StartsOf(const std::string& ns, std::size_t most,
+                                                          Instant now) const {
+  std::vector<wire::ExpectedStart> starts;
+  if (!parts_.forecasts) return starts;
+  const auto& pods = parts_.forecasts->pods;
+  for (auto at = pods.lower_bound({ns, ""}); at != pods.end() && at->first.ns == ns; ++at) {
+    const Forecast& forecast = at->second;
+    if (!forecast.p50) continue;
+    starts.push_back({at->first.name, forecast.p10.value_or(*forecast.p50), *forecast.p50,
+                      forecast.p90.value_or(*forecast.p50)});
+  }
+  std::ranges::sort(starts, {},
+                    [](const wire::ExpectedStart& start) { return std::tie(start.at, start.pod); });
+  if (starts.size() > most) starts.resize(most);
+  for (wire::ExpectedStart& start : starts) start = wire::Rounded(std::move(start), now);
+  return starts;
 }
 
 std::vector<const BudgetReport*> StatusSnapshot::BudgetsOf(const QuotaView& view,

@@ -15,7 +15,9 @@
 
 #include "scheduler/advice/right_size.h"
 #include "scheduler/engine/engine.h"
+#include "scheduler/foresight/forecast.h"
 #include "scheduler/host/policy_intake.h"
+#include "scheduler/wire/records/object_status.h"
 
 namespace tranche {
 
@@ -30,6 +32,7 @@ class StatusSnapshot {
     std::vector<Finding> history;  // what became of earlier ledgers' balances
     // What running work could ask for instead; null: nobody looks.
     std::shared_ptr<const std::vector<RightSize>> right_sizes;
+    std::shared_ptr<const Forecasts> forecasts;  // as they were made last; null: none were
   };
   explicit StatusSnapshot(Parts parts);
   StatusSnapshot(const StatusSnapshot&) = delete;
@@ -46,6 +49,10 @@ class StatusSnapshot {
   std::vector<const BudgetReport*> BudgetsOf(const QuotaView& view, std::string_view ns) const;
   // Of the pods of a namespace, the most saved first.
   std::span<const RightSize* const> RightSizesOf(std::string_view ns) const;
+  // Of the pods of a namespace, the next first, at most so many; rounded for `now`. Cost:
+  // O(pods of the namespace that wait).
+  std::vector<wire::ExpectedStart> StartsOf(const std::string& ns, std::size_t most,
+                                            Instant now) const;
 
  private:
   void Index(const std::vector<Finding>& findings);

@@ -48,11 +48,11 @@ bool HasStatus(std::string_view kind) {
 }  // namespace
 
 StatusWriter::StatusWriter(Host& host, ObjectWrites& objects, Checkpointer& checkpointer,
-                           RightSizes right_sizes)
+                           Sources sources)
     : host_(host),
       objects_(objects),
       checkpointer_(checkpointer),
-      right_sizes_(std::move(right_sizes)),
+      sources_(std::move(sources)),
       failures_(std::make_shared<std::atomic<int64_t>>(0)) {}
 
 StatusWriter::~StatusWriter() = default;
@@ -71,7 +71,8 @@ StatusSnapshot::Parts StatusWriter::Gather() {
   ask([&](Engine& engine, Instant) { parts.pods_by_class = engine.PodsByClass(); });
   parts.policy_objects = host_.policies.objects();
   parts.history = checkpointer_.Findings(parts.budgets);
-  parts.right_sizes = right_sizes_();
+  if (sources_.right_sizes) parts.right_sizes = sources_.right_sizes();
+  if (sources_.forecasts) parts.forecasts = sources_.forecasts();
   return parts;
 }
 
@@ -210,8 +211,12 @@ void StatusWriter::WriteViews(const StatusSnapshot& snapshot, Instant now) {
         continue;
       }
       const std::vector<const BudgetReport*> budgets = snapshot.BudgetsOf(quota, ns);
+      const auto starts = [&snapshot, &ns, now] {
+        return snapshot.StartsOf(ns, wire::TeamViewStatus::kMostPods, now);
+      };
       Write(view.status, {"GPUQuotaView", ns, kViewName, true, ""},
-            wire::TeamViewStatus(quota, budgets, now, snapshot.RightSizesOf(ns)), now, &view);
+            wire::TeamViewStatus(quota, budgets, now, snapshot.RightSizesOf(ns), starts), now,
+            &view);
     }
   }
   DeleteViews(there, wanted, now);

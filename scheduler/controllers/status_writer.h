@@ -23,6 +23,7 @@
 #include "scheduler/advice/right_size.h"
 #include "scheduler/controllers/checkpointer.h"
 #include "scheduler/controllers/status_snapshot.h"
+#include "scheduler/foresight/forecast.h"
 #include "scheduler/host/host.h"
 #include "scheduler/ports/object_writes.h"
 #include "scheduler/wire/records/object_status.h"
@@ -31,12 +32,14 @@ namespace tranche {
 
 class StatusWriter {
  public:
-  // What running work could ask for instead, as it was found last; null: nobody looks.
-  using RightSizes = std::function<std::shared_ptr<const std::vector<RightSize>>()>;
-  // `checkpointer` outlives this.
-  StatusWriter(
-      Host& host, ObjectWrites& objects, Checkpointer& checkpointer,
-      RightSizes right_sizes = [] { return nullptr; });
+  // What is known beside what the engine says, as it was found last; null: nothing.
+  struct Sources {
+    // What running work could ask for instead.
+    std::function<std::shared_ptr<const std::vector<RightSize>>()> right_sizes;
+    std::function<std::shared_ptr<const Forecasts>()> forecasts;
+  };
+  // `checkpointer` outlives this. Of `sources` there need be none.
+  StatusWriter(Host& host, ObjectWrites& objects, Checkpointer& checkpointer, Sources sources);
   ~StatusWriter();
   StatusWriter(const StatusWriter&) = delete;
   StatusWriter& operator=(const StatusWriter&) = delete;
@@ -100,7 +103,7 @@ class StatusWriter {
   Host& host_;
   ObjectWrites& objects_;
   Checkpointer& checkpointer_;
-  const RightSizes right_sizes_;
+  const Sources sources_;
   bool history_told_ = false;
   const std::shared_ptr<std::atomic<int64_t>> failures_;  // answers count them
   int64_t renderings_ = 0;

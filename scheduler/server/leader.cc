@@ -243,7 +243,9 @@ void LeaderServices::Impl::MakeAnswers() {
                                   config.hami ? wire::ReasonStyle::kHami : wire::ReasonStyle::kOwn);
   checkpointer = std::make_unique<Checkpointer>(host, book.get(), config.ledger);
   status_writer =
-      std::make_unique<StatusWriter>(host, *api, *checkpointer, [this] { return RightSizes(); });
+      std::make_unique<StatusWriter>(host, *api, *checkpointer,
+                                     StatusWriter::Sources{[this] { return RightSizes(); },
+                                                           [this] { return forecaster.Latest(); }});
   fleet_care = std::make_unique<FleetCare>(config, host, *api, metrics, [this] { return Look(); });
   MakeAdmission();
   verbs->AddTo(router);

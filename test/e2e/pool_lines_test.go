@@ -26,11 +26,14 @@ func TestLinesOfAPool(t *testing.T) {
 
 	for i := range 3 {
 		name := fmt.Sprint("own-", i)
-		s.create(name, "", WholeCards(1))
+		ask := WholeCards(1)
+		ask.Annotations = map[string]string{"tranche.dev/expected-runtime": "1h"}
+		s.create(name, "", ask)
 		s.running(name, soon)
 	}
 	s.create("more", "", WholeCards(1))
 	s.waits("more", noSurplus, time.Second)
+	s.startIsForetold("more")
 	s.columnsSay(Row{"Name": "lines", "NOMINAL": "1 h100, 2 h100@lines-spot", "USED": "1 h100, 2 h100@lines-spot"})
 	s.eventually(statusLag, func() string {
 		text, err := RESTOf(s.Client).Get().AbsPath(quotaPath, "lines").Do(s.ctx()).Raw()
@@ -50,4 +53,31 @@ func TestLinesOfAPool(t *testing.T) {
 	s.columnsSay(Row{"Name": "lines", "NOMINAL": "4 h100", "USED": "4 h100"})
 	s.audit()
 	s.ledgerVerifies()
+}
+
+// The view of the pod's namespace says when it is expected: about an hour from now, when the others
+// end as they declared. It is written at most every 30 seconds.
+func (s *Scenario) startIsForetold(pod string) {
+	s.Helper()
+	s.eventually(time.Minute, func() string {
+		text, err := RESTOf(s.Client).Get().AbsPath(fmt.Sprintf(viewsPath, s.namespace), "view").Do(s.ctx()).Raw()
+		s.must(err)
+		var view struct {
+			Status struct {
+				ExpectedStarts []struct {
+					Pod          string
+					From, At, To time.Time
+				}
+			}
+		}
+		s.must(json.Unmarshal(text, &view))
+		for _, start := range view.Status.ExpectedStarts {
+			away := time.Until(start.At)
+			if start.Pod == pod && away > 30*time.Minute && away < 90*time.Minute && !start.From.After(start.At) &&
+				!start.To.Before(start.At) {
+				return ""
+			}
+		}
+		return fmt.Sprintf("expected that %s starts in an hour, found %v", pod, view.Status.ExpectedStarts)
+	})
 }

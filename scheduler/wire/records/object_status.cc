@@ -202,8 +202,29 @@ std::string HoursLeft(std::span<const BudgetReport* const> budgets, Instant now)
   return text;
 }
 
+ExpectedStart Rounded(ExpectedStart start, Instant now) {
+  using std::chrono::hours;
+  using std::chrono::minutes;
+  constexpr std::pair<Millis, Millis> kSteps[] = {{minutes(10), minutes(1)},
+                                                  {hours(1), minutes(10)},
+                                                  {hours(4), minutes(30)},
+                                                  {hours(12), hours(1)},
+                                                  {hours(48), hours(3)}};
+  Millis step = hours(12);
+  for (const auto& [below, of] : kSteps) {
+    if (start.at - now >= below) continue;
+    step = of;
+    break;
+  }
+  const auto down = [step](Instant time) { return time - time.time_since_epoch() % step; };
+  start.from = down(start.from);
+  start.at = down(start.at + step / 2);
+  start.to = down(start.to + step - Millis(1));
+  return start;
+}
+
 std::span<const RightSize* const> TeamViewStatus::ShownRightSizes() const {
-  return right_sizes_.first(std::min(right_sizes_.size(), kMostRightSizes));
+  return right_sizes_.first(std::min(right_sizes_.size(), kMostPods));
 }
 
 std::string TeamViewStatus::Text(StatusMembers members) const {
@@ -228,6 +249,13 @@ std::string TeamViewStatus::Text(StatusMembers members) const {
       status["rightSizes"].push_back({{"pod", entry->pod.name},
                                       {"text", WordsOf(*entry)},
                                       {"ask", fmt::format("{}: {}", ask.key, ask.value)}});
+    }
+    status["expectedStarts"] = Json::array();
+    for (const ExpectedStart& start : starts_()) {
+      status["expectedStarts"].push_back({{"pod", start.pod},
+                                          {"at", FormatTime(start.at)},
+                                          {"from", FormatTime(start.from)},
+                                          {"to", FormatTime(start.to)}});
     }
   }
   return StatusMember(status);

@@ -110,16 +110,33 @@ class PolicyStatus : public ObjectStatus {
   const StatusHead head_;
 };
 
+// When a pod that waits is expected to start, as it is shown.
+struct ExpectedStart {
+  std::string pod;  // its name
+  Instant from;     // with a chance of 80 % between this
+  Instant at;
+  Instant to;  // and this
+};
+// Rounded the more the further away, from minutes to half days: a status that changed with every
+// forecast would be written as often.
+ExpectedStart Rounded(ExpectedStart start, Instant now);
+
 // What a team sees of its leaf, in a GPUQuotaView.
 class TeamViewStatus : public ObjectStatus {
  public:
-  // The most pods that it says could ask for less; the definition takes no more.
-  static constexpr std::size_t kMostRightSizes = 10;
+  // The most pods that it says could ask for less, or start; the definition takes no more.
+  static constexpr std::size_t kMostPods = 10;
+  // Of pods of its namespace, the next first, rounded.
+  using Starts = std::function<std::vector<ExpectedStart>()>;
 
   // `budgets`: those that meter the team. `right_sizes`: of pods of its namespace.
   TeamViewStatus(const QuotaView& view, std::span<const BudgetReport* const> budgets, Instant now,
-                 std::span<const RightSize* const> right_sizes)
-      : view_(view), budgets_(budgets), now_(now), right_sizes_(right_sizes) {}
+                 std::span<const RightSize* const> right_sizes, Starts starts)
+      : view_(view),
+        budgets_(budgets),
+        now_(now),
+        right_sizes_(right_sizes),
+        starts_(std::move(starts)) {}
   std::string Text(StatusMembers members) const override;
   std::string Values(StatusMembers members) const override;
 
@@ -130,6 +147,7 @@ class TeamViewStatus : public ObjectStatus {
   const std::span<const BudgetReport* const> budgets_;
   const Instant now_;
   const std::span<const RightSize* const> right_sizes_;
+  const Starts starts_;
 };
 
 // "388 / 1200, resets in 9d" of the tightest budget; "" without one.

@@ -102,6 +102,9 @@ std::string TeamViewStatus::Values(StatusMembers members) const {
     for (const RightSize* entry : ShownRightSizes()) {
       bytes << entry->pod.name << WordsOf(*entry) << RequestText(entry->would_do).value;
     }
+    for (const ExpectedStart& start : starts_()) {
+      bytes << start.pod << start.from << start.at << start.to;
+    }
   }
   return bytes.Take();
 }

@@ -55,7 +55,7 @@ class StatusWriterTest : public BindBench {
 
   Conditions objects_;
   Checkpointer checkpointer_{host, nullptr, ""};
-  StatusWriter writer_{host, objects_, checkpointer_};
+  StatusWriter writer_{host, objects_, checkpointer_, {}};
 };
 
 TEST_F(StatusWriterTest, APodThatWaitedIsToldToBePlaced) {
@@ -171,14 +171,14 @@ class StatusRounds : public BindBench {
   // What a writer that begins now shows of the objects; those of this one have to be there.
   std::map<std::string, std::string> Afresh() {
     Statuses objects;
-    StatusWriter writer(host, objects, checkpointer_);
+    StatusWriter writer(host, objects, checkpointer_, {});
     for (int round = 0; round < 2; ++round) writer.Tick(clock.Now() + Millis(2'000 * round));
     return objects.shown;
   }
 
   Statuses objects_;
   Checkpointer checkpointer_{host, nullptr, ""};
-  StatusWriter writer_{host, objects_, checkpointer_};
+  StatusWriter writer_{host, objects_, checkpointer_, {}};
 
  private:
   int64_t generation_ = 0;
@@ -189,8 +189,9 @@ std::map<std::string, nlohmann::json> Prompt(const std::map<std::string, std::st
   std::map<std::string, nlohmann::json> prompt;
   for (const auto& [key, fields] : statuses) {
     nlohmann::json& status = prompt[key] = nlohmann::json::parse("{" + fields + "}")["status"];
-    for (const char* const drifts : {"fairShare", "decayedUsage", "checkpoint", "committed",
-                                     "percent", "resets", "exhaustsAt", "hoursLeft"}) {
+    for (const char* const drifts :
+         {"fairShare", "decayedUsage", "checkpoint", "committed", "percent", "resets", "exhaustsAt",
+          "hoursLeft", "rightSizes", "expectedStarts"}) {
       status.erase(drifts);
     }
     if (key.starts_with("GPUBudget")) status.erase("used");
@@ -216,7 +217,7 @@ TEST_F(StatusRounds, ATeamIsToldWhatItsPodsWouldDoWith) {
   found->at(1).pod = {"team-a", "web"};
   found->at(1).would_do = {SmallerAsk::Form::kGpus, 1, "", {}};
   Statuses objects;
-  StatusWriter writer(host, objects, checkpointer_, [&found] { return found; });
+  StatusWriter writer(host, objects, checkpointer_, {[&found] { return found; }, nullptr});
   const auto shown = [&] {
     clock.AdvanceBy(Millis(31'000));
     writer.Tick(clock.Now());
@@ -231,6 +232,29 @@ TEST_F(StatusRounds, ATeamIsToldWhatItsPodsWouldDoWith) {
   EXPECT_EQ(sizes[0].at("ask"), "nvidia.com/gpu: 1");
   found = nullptr;
   EXPECT_TRUE(shown().empty()) << "nobody looks any more";
+}
+
+TEST_F(StatusRounds, ATeamIsToldWhenItsPodsAreExpected) {
+  auto forecasts = std::make_shared<Forecasts>();
+  const auto expect = [&](const std::string& ns, const std::string& pod, std::optional<Millis> in) {
+    Forecast& forecast = forecasts->pods[{ns, pod}];
+    if (in) forecast.p10 = forecast.p50 = forecast.p90 = clock.Now() + *in;
+  };
+  for (int i = 0; i < 12; ++i) expect("team-a", "p" + std::to_string(i), Millis(3'600'000 - i));
+  expect("team-a", "nobody-knows", std::nullopt);
+  expect("team-b", "other", Millis(60'000));
+  Statuses objects;
+  StatusWriter writer(host, objects, checkpointer_, {nullptr, [&forecasts] { return forecasts; }});
+  for (int round = 0; round < 2; ++round) {
+    writer.Tick(clock.Now());
+    clock.AdvanceBy(Millis(31'000));
+  }
+  const auto starts = nlohmann::json::parse("{" + objects.shown.at("GPUQuotaView/team-aview") + "}")
+                          .at("status")
+                          .at("expectedStarts");
+  ASSERT_EQ(starts.size(), 10) << "of its own namespace alone, the next ten";
+  EXPECT_EQ(starts[0].at("pod"), "p11");
+  EXPECT_EQ(starts[9].at("pod"), "p2");
 }
 
 TEST_F(StatusRounds, ATeamIsToldWhatItCanCountOn) {

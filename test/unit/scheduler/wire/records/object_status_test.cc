@@ -29,6 +29,7 @@ struct Portrait {
   std::string checkpoint = R"({"mark":1})";
   StatusHead head;
   std::vector<RightSize> right_sizes;
+  std::vector<ExpectedStart> starts;
   Instant now = Utc(2026, 3, 10, 12);
 };
 
@@ -57,6 +58,7 @@ Portrait Usual() {
   small.would_do = {SmallerAsk::Form::kInstance, 0, "1g.10gb", {}};
   small.saved = MilliGpu::Of(857);
   world.right_sizes = {small};
+  world.starts = {{"next", Utc(2026, 3, 10, 13), Utc(2026, 3, 10, 14), Utc(2026, 3, 10, 18)}};
   world.head.generation = 3;
   world.head.conditions = {{"Ready", true, "Accepted", "", Utc(2026, 3, 2), 3},
                            {"OverLimit", false, "WithinLimit", "", Utc(2026, 3, 2), 3}};
@@ -108,6 +110,12 @@ std::vector<Change> ChangesOfQuota() {
       {"what would do", [](Portrait& w) { w.right_sizes[0].would_do.profile = "1g.20gb"; }, kNever,
        kNever, kDrifting},
       {"an hour more", [](Portrait& w) { ++w.right_sizes[0].hours; }},
+      {"who starts", [](Portrait& w) { w.starts[0].pod = "x"; }, kNever, kNever, kDrifting},
+      {"when", [](Portrait& w) { w.starts[0].at += Millis(60'000); }, kNever, kNever, kDrifting},
+      {"when first", [](Portrait& w) { w.starts[0].from -= Millis(60'000); }, kNever, kNever,
+       kDrifting},
+      {"when last", [](Portrait& w) { w.starts[0].to += Millis(60'000); }, kNever, kNever,
+       kDrifting},
       {"mode", [](Portrait& w) { w.view.report.mode = QuotaMode::kObserve; }},
   };
 }
@@ -161,7 +169,8 @@ std::vector<Rendering> Say(const Portrait& world, StatusMembers members) {
   const BudgetStatus budget(world.budget, world.now, world.head, checkpoint);
   std::vector<const RightSize*> right_sizes;
   for (const RightSize& entry : world.right_sizes) right_sizes.push_back(&entry);
-  const TeamViewStatus team(world.view, budgets, world.now, right_sizes);
+  const TeamViewStatus team(world.view, budgets, world.now, right_sizes,
+                            [&world] { return world.starts; });
   return {{quota.Text(members), quota.Values(members)},
           {budget.Text(members), budget.Values(members)},
           {team.Text(members), team.Values(members)}};
@@ -275,6 +284,35 @@ TEST(TeamViewStatusTest, TenPodsThatCouldAskForLessAreNamed) {
                              "holds 1 GPU; in 9 days its busiest hour was 4 % and the most memory "
                              "6.2 GiB: 1g.10gb would do, and leave 0.85 GPUs to others"},
                             {"ask", "nvidia.com/mig-1g.10gb: 1"}}));
+}
+
+TEST(ExpectedStartTest, TimesAreRoundedTheMoreTheFurtherAway) {
+  using std::chrono::minutes;
+  using std::chrono::seconds;
+  struct Case {
+    Millis away;
+    Millis from, at, to;  // from now on, which is a full hour
+  };
+  const auto minute = [](int count) { return Millis(minutes(count)); };
+  const Case kCases[] = {
+      {seconds(29), minute(0), minute(0), minute(1)},
+      {seconds(61), minute(1), minute(1), minute(2)},
+      {minutes(14), minute(10), minute(10), minute(20)},
+      {minutes(16), minute(10), minute(20), minute(20)},
+      {minutes(60), minute(60), minute(60), minute(60)},
+      {minutes(100), minute(90), minute(90), minute(120)},
+      {minutes(5 * 60 + 20), minute(5 * 60), minute(5 * 60), minute(6 * 60)},
+      {minutes(14 * 60), minute(12 * 60), minute(15 * 60), minute(15 * 60)},
+      {minutes(59 * 60), minute(48 * 60), minute(60 * 60), minute(60 * 60)},
+  };
+  const Instant now = Utc(2026, 3, 10, 12);
+  for (const Case& c : kCases) {
+    const Instant at = now + c.away;
+    const ExpectedStart rounded = Rounded({"p", at, at, at}, now);
+    EXPECT_EQ(rounded.from - now, c.from) << c.away.count();
+    EXPECT_EQ(rounded.at - now, c.at) << c.away.count();
+    EXPECT_EQ(rounded.to - now, c.to) << c.away.count();
+  }
 }
 
 }  // namespace THIS_FILE
