@@ -127,8 +127,11 @@ void ReadLine(const Field& field, std::vector<QuotaLine>& lines) {
   constexpr std::string_view kAmountRule = "one of gpus, slices, gpuMemory";
   QuotaLine line;
   // The API server defaults what is not there to "".
+  bool unreadable = false;
   field.ReadSomeMembers({{"pool", [&](const Field& pool) {
-                            if (pool.Text() != "") ReadName(pool, line.pool);
+                            if (pool.Text() == "") return;
+                            ReadName(pool, line.pool);
+                            unreadable = line.pool.empty();
                           }}});
   const bool for_all = !line.pool.empty();
   if (for_all) line.model = kAnyModel;
@@ -153,7 +156,7 @@ void ReadLine(const Field& field, std::vector<QuotaLine>& lines) {
   const bool again = std::ranges::any_of(lines, [&line](const QuotaLine& earlier) {
     return earlier.model == line.model && earlier.pool == line.pool;
   });
-  if (again && !line.model.empty()) field.Fail("every model and pool once");
+  if (again && !line.model.empty() && !unreadable) field.Fail("every model and pool once");
   lines.push_back(std::move(line));
 }
 

@@ -16,6 +16,7 @@
 #include "scheduler/cli/cli_man.h"
 #include "scheduler/cli/cli_mcp.h"
 #include "scheduler/cli/cli_validate.h"
+#include "scheduler/cli/kueue/kueue_export.h"
 #include "scheduler/cli/output/exit_code.h"
 #include "scheduler/cli/output/terminal.h"
 #include "scheduler/server/config.h"
@@ -151,6 +152,7 @@ int Run(const CLI::App& app, Commands& commands, std::ostream& out, std::ostream
   if (command == "validate") {
     return ValidateFiles(commands.validate_files, commands.format == "json", out, err);
   }
+  if (command == "export") return ExportKueue(commands.export_files, out, err);
   if (command == "version") {
     return ShowVersions(commands.client, commands.client_only, out, err);
   }

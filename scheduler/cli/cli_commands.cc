@@ -265,6 +265,21 @@ void AddValidate(CLI::App& app, Commands& commands) {
   AddOutput(*validate, commands.format);
 }
 
+void AddExport(CLI::App& app, Commands& commands) {
+  CLI::App* const command =
+      AddCommand(app, kFileGroup, "export", "quotas and pools as objects of another project",
+                 {{"export kueue -f quotas.yaml",
+                   "ClusterQueues, Cohorts, flavors and LocalQueues of Kueue"}});
+  command->require_subcommand(1);
+  File(
+      command->add_subcommand("kueue", "of Kueue, which then admits what Tranche places")
+          ->add_option("-f,--file", commands.export_files,
+                       "YAML or JSON with GPUQuotas, GPUPools, Nodes and Namespaces; - is standard "
+                       "input"))
+      ->required()
+      ->take_all();
+}
+
 void AddLedgerSpan(CLI::App& command, LedgerSpan& span) {
   command.add_option("--from", span.from, "RFC 3339, or a date (UTC); default the first entry")
       ->type_name("TIME");
@@ -451,6 +466,7 @@ std::unique_ptr<CLI::App> MakeApp(const std::string& name, Commands& commands) {
   app->footer(fmt::format("{0} COMMAND --help tells more of a command.", name));
   AddClient(*app, commands);
   AddValidate(*app, commands);
+  AddExport(*app, commands);
   AddLedger(*app, commands);
   AddReplay(*app, commands);
   AddTopology(*app, commands);

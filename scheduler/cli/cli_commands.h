@@ -63,6 +63,7 @@ struct Commands {
   std::string what_if_file;
   std::string edits_file;
   std::vector<std::string> validate_files;
+  std::vector<std::string> export_files;
   std::string ledger_command;
   replay::ReplayOptions replay;
   LedgerSpan ledger;

@@ -95,8 +95,24 @@ func InstallCRDs(ctx context.Context, client kubernetes.Interface, folder string
 		if err != nil {
 			return fmt.Errorf("%s: %w", file, err)
 		}
+		var served struct {
+			Spec struct {
+				Group    string
+				Versions []struct {
+					Name    string
+					Storage bool
+				}
+			}
+		}
+		if err := json.Unmarshal(definition.JSON, &served); err != nil {
+			return fmt.Errorf("%s: %w", file, err)
+		}
 		plural, _, _ := strings.Cut(definition.Name, ".")
-		lists = append(lists, "/apis/tranche.dev/v1alpha1/"+plural)
+		for _, version := range served.Spec.Versions {
+			if version.Storage {
+				lists = append(lists, strings.Join([]string{"/apis", served.Spec.Group, version.Name, plural}, "/"))
+			}
+		}
 	}
 	for _, list := range lists {
 		if err := waitServed(ctx, client, list, 30*time.Second); err != nil {
