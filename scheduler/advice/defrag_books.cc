@@ -66,14 +66,6 @@ void AddKeys(Load& load, const Inventory& inventory, const PodRequest& request, 
   }
 }
 
-// The case does not tell nodes' labels: who selects nodes by them is sure of its own only.
-bool MayGoTo(const AdvicePod& pod, const AdviceNode& node) {
-  static const NodeConstraints kNone;
-  const NodeConstraints* constraints = pod.request->constraints.get();
-  return Suits(constraints == nullptr ? kNone : *constraints, node.name.str(), node.labels,
-               node.taints);
-}
-
 // How many more instances of a profile the layout takes.
 int RoomFor(const MigSpace& space, LayoutId layout, int profile) {
   int most = 0;
@@ -346,7 +338,7 @@ bool DefragBooks::TryNode(std::size_t pod, std::size_t node, const DefragTarget&
   const AdvicePod& mover = fleet_.pods[pod];
   const AdviceNode& host = fleet_.nodes[node];
   const PodRequest& request = *mover.request;
-  if (node != mover.node && !MayGoTo(mover, host)) return false;
+  if (node != mover.node && !SuitsNode(*mover.request, host)) return false;
   if (!MayHost(node, request)) return false;
   --tries_left_;
   ++trials_;

@@ -26,12 +26,6 @@ int64_t GpuMilliOf(const Inventory& inventory) {
   return milli;
 }
 
-bool SuitsNode(const PodRequest& request, const AdviceNode& node) {
-  static const NodeConstraints kNone;
-  return Suits(request.constraints ? *request.constraints : kNone, node.name.str(), node.labels,
-               node.taints);
-}
-
 // The GPU model of what the pod has.
 const std::string& ProductOf(const Inventory& inventory, const Picks& picks) {
   return inventory.cards[static_cast<std::size_t>(picks.front().card)].product;

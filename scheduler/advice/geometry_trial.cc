@@ -169,9 +169,7 @@ bool TrialPlacer::AreAlike(std::size_t left, std::size_t right) const {
 bool TrialPlacer::Suited(std::size_t waiter, const AdviceNode& node) const {
   const PodRequest& request = *fleet_->waiting[waiter].request;
   if (request.refusal || request.asks.empty()) return false;
-  return request.constraints
-             ? Suits(*request.constraints, node.name.str(), node.labels, node.taints)
-             : Tolerates({}, node.taints);
+  return SuitsNode(request, node);
 }
 
 bool TrialPlacer::Place(std::size_t waiter, TrialNode& node) {

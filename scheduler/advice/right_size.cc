@@ -3,9 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <array>
 #include <map>
-#include <memory>
 #include <tuple>
 #include <utility>
 
@@ -261,9 +259,11 @@ class RightSizer {
     places_[own].cpu_free += work.pod->request->cpu;
     tries_left_ = kTriesOfAPod;
     const int64_t used = std::max<int64_t>(work.whole - entry.unused, 1);
-    if (work.whole > used) TryAsk(work, own, Gpus(used), Mebibytes::Zero());
+    // A node that takes nobody does not take it back.
+    const bool open = work.node->open;
+    if (open && work.whole > used) TryAsk(work, own, Gpus(used), Mebibytes::Zero());
     if (std::max<int64_t>(work.whole, 1) - entry.unused <= 1 && work.memory_told) {
-      TrySizesOf(work, own);
+      if (open) TrySizesOf(work, own);
       for (const auto& [kind, nodes] : kinds_[work.node->inventory.model]) TryKind(work, nodes);
     }
     if (entry.saved < limits_.least_saved) {
@@ -278,15 +278,13 @@ class RightSizer {
 
   // The first nodes of this kind that the pod may be on.
   void TryKind(Work& work, const std::vector<std::size_t>& nodes) {
-    static const NodeConstraints kNone;
     const PodRequest& request = *work.pod->request;
-    const NodeConstraints& demands = request.constraints ? *request.constraints : kNone;
     int nodes_left = kNodesOfAKind;
     for (const std::size_t n : nodes) {
       const AdviceNode& node = fleet_.nodes[n];
       const bool cpu_said = node.cpu_capacity > MilliCpu::Zero();
       if (n == work.pod->node || (cpu_said && places_[n].cpu_free < request.cpu) ||
-          !Suits(demands, node.name.str(), node.labels, node.taints)) {
+          !SuitsNode(request, node)) {
         continue;
       }
       if (nodes_left-- == 0 || tries_left_ <= 0) return;
@@ -381,7 +379,7 @@ std::string WordsOf(const RightSize& entry) {
     }
   }
   return text + fmt::format(": {} would do, and leave {} GPU{} to others", SizeText(entry.would_do),
-                            Decimals(entry.saved.count() / 10 * 10),
+                            Decimals((entry.saved.count() + 5) / 10 * 10),
                             entry.saved == kWholeGpu ? "" : "s");
 }
 

@@ -62,7 +62,7 @@ struct RightSize {
 };
 
 // "holds 1 GPU; in 9 days its busiest hour was 4 % and the most memory 6.0 GiB: 1g.10gb would do,
-// and leave 0.85 GPUs to others".
+// and leave 0.86 GPUs to others".
 std::string WordsOf(const RightSize& entry);
 
 struct RightSizeAdvice {

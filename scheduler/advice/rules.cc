@@ -15,4 +15,10 @@ PlaceRules RulesIn(const AdviceCase& fleet, const PodRequest& request,
   return rules;
 }
 
+bool SuitsNode(const PodRequest& request, const AdviceNode& node) {
+  static const NodeConstraints kNone;
+  return Suits(request.constraints ? *request.constraints : kNone, node.name.str(), node.labels,
+               node.taints);
+}
+
 }  // namespace tranche

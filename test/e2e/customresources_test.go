@@ -184,7 +184,7 @@ var printedObjects = []printed{
 		hoursLeft: "388 / 1200, resets in 9d", expectedStarts: [{pod: next,
 		at: "2026-02-01T03:30:00Z", from: "2026-02-01T03:00:00Z", to: "2026-02-01T05:00:00Z"}],
 		rightSizes: [{pod: web, ask: "nvidia.com/mig-1g.10gb: 1",
-		text: "holds 1 GPU; in 9 days its busiest hour was 4 %: 1g.10gb would do, and leave 0.85 GPUs to others"}]}`,
+		text: "holds 1 GPU; in 9 days its busiest hour was 4 %: 1g.10gb would do, and leave 0.86 GPUs to others"}]}`,
 		[]string{"Name", "LEAF", "USED", "NOMINAL", "CAN-BORROW", "AT-RISK", "PENDING", "HOURS-LEFT"},
 		Row{"LEAF": "team-b", "USED": "6.0 h200", "NOMINAL": "4.0 h200", "CAN-BORROW": "2.0", "AT-RISK": "1 pod",
 			"PENDING": "4.0", "HOURS-LEFT": "388 / 1200, resets in 9d"}},

@@ -186,7 +186,7 @@ test('work that does nothing is named where its team looks', () => visit({view: 
   });
   await page.context().route(`**/api/v1/pods/${sleeps.namespace}/${sleeps.name}`, (route) => route.fulfill({json:
     {...sleeps, use: {percent: 0, measuredAt: now, idleSince: since(150)}, rightSize: {
-      text: 'holds 1 GPU; in 9 days its busiest hour was 4 % and the most memory 6.0 GiB: 1g.10gb would do, and leave 0.85 GPUs to others',
+      text: 'holds 1 GPU; in 9 days its busiest hour was 4 % and the most memory 6.0 GiB: 1g.10gb would do, and leave 0.86 GPUs to others',
       request: {key: 'nvidia.com/mig-1g.10gb', value: '1'}}}}));
   await page.reload();
   const section = page.locator('#team-page section', {has: page.getByRole('heading', {name: 'Does nothing', exact: true})});
@@ -201,7 +201,7 @@ test('work that does nothing is named where its team looks', () => visit({view: 
   assert.match(await first.innerText(), /2 h 30 min/);
   await first.getByRole('link', {name: sleeps.name}).click();
   await page.locator('#pod-page').filter({hasText: /idle for 2 h 30 min, since/}).waitFor();
-  await page.locator('#pod-page', {hasText: '1g.10gb would do, and leave 0.85 GPUs to others. Ask for nvidia.com/mig-1g.10gb: 1.'}).waitFor();
+  await page.locator('#pod-page', {hasText: '1g.10gb would do, and leave 0.86 GPUs to others. Ask for nvidia.com/mig-1g.10gb: 1.'}).waitFor();
   await one.shot('pod-right-size');
 }));
 

@@ -84,9 +84,9 @@ TEST_F(RightSizeTest, TheSmallestInstanceThatHoldsWhatWasSeenWithAMargin) {
   Put(WholePod("memory", 1), "a-whole", {{40, 12'000}});
   Put(WholePod("busy", 1), "a-whole", {{200, 6'000}});
   Put(WholePod("works", 1), "a-whole", {{650, 6'000}});
-  EXPECT_THAT(Texts(), ElementsAre("small: 1 GPU -> 1g.10gb saves 858",
-                                   "busy: 1 GPU -> 2g.20gb saves 715",
-                                   "memory: 1 GPU -> 2g.20gb saves 715"))
+  EXPECT_THAT(Texts(),
+              ElementsAre("small: 1 GPU -> 1g.10gb saves 858", "busy: 1 GPU -> 2g.20gb saves 715",
+                          "memory: 1 GPU -> 2g.20gb saves 715"))
       << "200 of 1000 are 285 of an A100 at seven tenths, two slices; 650 would take all of it";
 }
 
@@ -125,8 +125,7 @@ TEST_F(RightSizeTest, AnInstanceIsMeasuredByItself) {
 
 TEST_F(RightSizeTest, WhereCardsAreDividedAPartWouldDo) {
   Put(WholePod("p", 1), "t4", {{50, 2'000}});
-  EXPECT_THAT(Texts(), ElementsAre("p: 1 GPU -> 0.2 of a GPU saves 800"))
-      << "2,400 MiB of 15,109";
+  EXPECT_THAT(Texts(), ElementsAre("p: 1 GPU -> 0.2 of a GPU saves 800")) << "2,400 MiB of 15,109";
 }
 
 TEST_F(RightSizeTest, WhatIsNotWorthARestartIsNotSaid) {
@@ -181,15 +180,23 @@ TEST_F(RightSizeTest, ANodeThatTakesNobodyOffersNothing) {
   EXPECT_THAT(AdviseRightSizes(fleet, Measured(24), {}).entries, IsEmpty());
 }
 
+TEST_F(RightSizeTest, ANodeThatTakesNobodyDoesNotTakeItsOwnBack) {
+  Put(WholePod("two", 2), "t4", {{50, 2'000}, {0, 0}});
+  AdviceCase fleet = fleet_.Build();
+  EXPECT_EQ(AdviseRightSizes(fleet, Measured(24), {}).entries.size(), 1);
+  fleet.nodes[2].open = false;
+  EXPECT_THAT(AdviseRightSizes(fleet, Measured(24), {}).entries, IsEmpty());
+}
+
 TEST_F(RightSizeTest, WhatIsProposedHasRoomTogether) {
   // Six of seven small instances are taken; the larger ones are free.
   for (int i = 0; i < 6; ++i) {
     fleet_.Pod(MigPod("held" + std::to_string(i), "1g.10gb", 1), "a-mig", 0);
   }
   for (const char* name : {"p", "q", "r", "s"}) Put(WholePod(name, 1), "a-whole", {{40, 6'000}});
-  EXPECT_THAT(Texts(), ElementsAre("p: 1 GPU -> 1g.10gb saves 858", "q: 1 GPU -> 2g.20gb saves 715",
-                                   "r: 1 GPU -> 2g.20gb saves 715",
-                                   "s: 1 GPU -> 2g.20gb saves 715"));
+  EXPECT_THAT(Texts(),
+              ElementsAre("p: 1 GPU -> 1g.10gb saves 858", "q: 1 GPU -> 2g.20gb saves 715",
+                          "r: 1 GPU -> 2g.20gb saves 715", "s: 1 GPU -> 2g.20gb saves 715"));
 }
 
 TEST_F(RightSizeTest, OnAFullNodeOnePodMakesRoomForTheNext) {

@@ -282,7 +282,7 @@ TEST(TeamViewStatusTest, TenPodsThatCouldAskForLessAreNamed) {
             nlohmann::json({{"pod", "web"},
                             {"text",
                              "holds 1 GPU; in 9 days its busiest hour was 4 % and the most memory "
-                             "6.2 GiB: 1g.10gb would do, and leave 0.85 GPUs to others"},
+                             "6.2 GiB: 1g.10gb would do, and leave 0.86 GPUs to others"},
                             {"ask", "nvidia.com/mig-1g.10gb: 1"}}));
 }
 
