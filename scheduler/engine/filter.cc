@@ -25,6 +25,9 @@ class Filtering {
                 FilterAnswer& answer);
   void KeepAnswer(const RequestContext& context, PodRecord& record, const FilterAnswer& answer,
                   Instant now);
+  // Kube-scheduler asks about what its own plugins let through, and a full node is not among that.
+  // What stands in the way where no node of the question will ever do is said of the others.
+  void LookElsewhere(const RequestContext& context, Instant now, FilterAnswer& answer);
   void RankPlain(const PodRequest& request, Instant now, std::vector<int>& ranks);
   // The order filter gave, where it knew all of them; false: it did not.
   bool RankAsFiltered(const PodRecord& record, std::vector<int>& ranks) const;
@@ -106,6 +109,25 @@ bool Filtering::GivesWay(const RequestContext& context, PodRecord& record, Insta
   record.yields_to = *returned;
   parts_.requeue.IfFits(*returned, now);
   return true;
+}
+
+void Filtering::LookElsewhere(const RequestContext& context, Instant now, FilterAnswer& answer) {
+  if (!answer.chosen.empty() || OthersMayGiveIt(answer.reason)) return;
+  std::vector<NodeId>& others = parts_.others;
+  others.clear();
+  std::ranges::sort(parts_.ids);
+  for (NodeId id{0}; id < cluster_.nodes.size(); ++id) {
+    if (cluster_.nodes[id] == nullptr || std::ranges::binary_search(parts_.ids, id)) continue;
+    others.push_back(id);
+  }
+  if (others.empty()) return;
+  parts_.selection.Select(context, others, 1, now, nullptr);
+  // One that has room is refused by kube-scheduler for reasons of its own.
+  parts_.selection.DropBest();
+  const Reason reason = parts_.selection.NearestReason();
+  if (!OthersMayGiveIt(reason)) return;
+  TRANCHE_MARK(filter_about_nodes_that_will_never_do);
+  answer.reason = reason;
 }
 
 void Filtering::KeepAnswer(const RequestContext& context, PodRecord& record,
@@ -234,6 +256,7 @@ void Engine::Filter(const PodRequest& request, std::span<const std::string_view>
   }
   parts.claim_filter.AddServed(context, parts.ids, width, now, answer);
   if (record == nullptr) return;
+  filtering.LookElsewhere(context, now, answer);
   filtering.KeepAnswer(context, *record, answer, now);
   parts.early_nominations.NoteAsked(request.uid, parts.ids, !answer.chosen.empty(), now);
 }

@@ -104,7 +104,8 @@ struct EngineParts {
   bool has_policies = false;  // administrators' word was taken up once
   // Records only filter calls made, with the time of the first, oldest first.
   std::deque<std::pair<Instant, PodUid>> unseen;
-  std::vector<NodeId> ids;  // scratch: the candidates of the question at hand
+  std::vector<NodeId> ids;     // scratch: the candidates of the question at hand
+  std::vector<NodeId> others;  // likewise: the nodes that it is not about
 
   // ---- steps that several verbs share (parts.cc)
   void Advance(Instant now);  // everything that is due

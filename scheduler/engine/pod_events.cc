@@ -14,15 +14,6 @@ namespace {
 
 constexpr std::chrono::seconds kStampUnit{1};  // of times in objects
 
-bool SameRequest(const PodRequest& left, const PodRequest& right) {
-  std::string left_shape, right_shape;
-  AppendShape(left, left_shape);
-  AppendShape(right, right_shape);
-  return left_shape == right_shape && left.gang == right.gang &&
-         left.gang_size == right.gang_size && left.gang_rank == right.gang_rank &&
-         left.gang_within == right.gang_within;
-}
-
 std::string OwnerOf(const PodFacts& pod) {
   const PodRequest& request = pod.request;
   if (!request.gang.empty()) return request.name.ns + "/gang/" + request.gang;
@@ -462,6 +453,7 @@ void Engine::UpsertPod(PodFacts pod, Instant now) {
   if (!bound && known != nullptr && !SameRequest(*record.request, pod.request)) {
     cluster.DropTentative(uid, record, now);
     record.request = std::make_shared<const PodRequest>(std::move(pod.request));
+    parts_->preemptors.Note(uid, record);
   }
   // An object without node may be older than the bind we know of: a pod is never unbound again.
   if (pod.node.empty() && !record.node.empty() && TRANCHE_PLANTED(late_event_unbinds)) {

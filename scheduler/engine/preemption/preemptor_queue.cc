@@ -13,14 +13,6 @@ namespace {
 // Plans remembered of requests that nobody waits with any more.
 constexpr std::size_t kMostMemories = 10'000;
 
-// Only room or quota that others have can be taken back: not what a limit forbids for ever, nor
-// hours of a budget.
-bool MayHelp(Reason reason) {
-  return reason == Reason::kNone || MoreRoomWouldHelp(reason) || reason == Reason::kGangNoRoom ||
-         reason == Reason::kBorrowLimit || reason == Reason::kLenderLimit ||
-         reason == Reason::kWaitingForQuota;
-}
-
 bool IsDue(const PlanMemory& memory, uint64_t version, Instant now) {
   // A stopped clock does not hold back what has changed since.
   const bool rested = now >= memory.not_before || now == memory.planned;
@@ -29,6 +21,12 @@ bool IsDue(const PlanMemory& memory, uint64_t version, Instant now) {
 }
 
 }  // namespace
+
+bool OthersMayGiveIt(Reason reason) {
+  return MoreRoomWouldHelp(reason) || reason == Reason::kGangNoRoom ||
+         reason == Reason::kBorrowLimit || reason == Reason::kLenderLimit ||
+         reason == Reason::kWaitingForQuota;
+}
 
 bool MayPlan(const RequestContext& context) {
   const QuotaMembership& membership = context.membership;
@@ -48,9 +46,10 @@ void PreemptorQueue::Note(const PodUid& uid, const PodRecord& record) {
   const bool refused =
       record.last_reason != Reason::kNone ||
       (record.traits.unschedulable && cluster_.schedulers.Asks(record.request->scheduler));
+  const bool may_get = record.last_reason == Reason::kNone || OthersMayGiveIt(record.last_reason);
   const bool waits = record.seen && refused && cluster_.IsPending(record) &&
-                     !record.traits.held_back() && !record.traits.leaves_at &&
-                     MayHelp(record.last_reason) && !reclaims_.of_member.contains(uid);
+                     !record.traits.held_back() && !record.traits.leaves_at && may_get &&
+                     !reclaims_.of_member.contains(uid);
   const std::optional<Preemptor> preemptor = waits ? Find(uid, Extent::kFirst) : std::nullopt;
   if (!preemptor) return Forget(uid);
   std::string key = KeyOf(*preemptor);

@@ -29,6 +29,10 @@ struct Preemptor {
   std::string gang;                                        // ns/gang; empty: a gang of one
 };
 
+// Can what was refused for that be had by taking back what others have: room or quota? Not what a
+// limit forbids for ever, nor hours of a budget.
+bool OthersMayGiveIt(Reason reason);
+
 // May a plan be made for such a request?
 bool MayPlan(const RequestContext& context);
 

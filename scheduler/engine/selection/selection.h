@@ -42,6 +42,7 @@ class Selection {
               std::size_t width, Instant now, std::vector<std::pair<uint32_t, Reason>>* refused);
   // What Select kept, best first.
   const std::vector<Candidate>& best() const { return best_; }
+  void DropBest() { best_.clear(); }
   // Even the best lies over another pod's tentative placement.
   bool best_lies_over_another() const;
   // Select met a node that fits and that quota does not refuse.

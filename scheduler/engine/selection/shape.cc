@@ -14,6 +14,11 @@ void AppendTexts(std::string& out, const std::vector<std::string>& texts) {
   for (const std::string& text : texts) AppendToKey(out, text);
 }
 
+bool SameConstraints(const NodeConstraints* left, const NodeConstraints* right) {
+  if (left == nullptr || right == nullptr) return left == right;
+  return *left == *right;
+}
+
 }  // namespace
 
 void AppendShape(const PodRequest& request, std::string& out) {
@@ -88,6 +93,17 @@ void AppendConstraints(const NodeConstraints& constraints, std::string& out) {
     AppendToKey(out, toleration.value);
     AppendToKey(out, toleration.effect);
   }
+}
+
+bool SameRequest(const PodRequest& left, const PodRequest& right) {
+  std::string left_shape, right_shape;
+  AppendShape(left, left_shape);
+  AppendShape(right, right_shape);
+  return left_shape == right_shape && left.gang == right.gang &&
+         left.gang_size == right.gang_size && left.gang_rank == right.gang_rank &&
+         left.gang_within == right.gang_within && left.expected_runtime == right.expected_runtime &&
+         left.judged_elsewhere == right.judged_elsewhere &&
+         SameConstraints(left.constraints.get(), right.constraints.get());
 }
 
 }  // namespace tranche

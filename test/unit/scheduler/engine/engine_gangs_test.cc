@@ -472,5 +472,18 @@ TEST_F(EngineGangsTest, WhoComesLaterJoinsTheCliqueThatIsRequired) {
   EXPECT_THAT(Filter(last), IsEmpty()) << "the other clique has room, and will not do";
 }
 
+// Kueue says where the pods of a group go as it takes their gates away.
+TEST_F(EngineGangsTest, WhereAPodMayGoIsWhatItSaysLast) {
+  Cliques(2, 1);
+  std::vector<PodRequest> members = SeeGang("g", 2);
+  auto first_clique = std::make_shared<NodeConstraints>();
+  first_clique->selector = {{"nvidia.com/gpu.clique", "fabric.0"}};
+  for (PodRequest& member : members) {
+    member.constraints = first_clique;
+    See(member);
+  }
+  EXPECT_EQ(Ask(members[0]), "GangNoRoom") << "one of its two nodes is out of the question";
+}
+
 }  // namespace THIS_FILE
 }  // namespace tranche

@@ -58,6 +58,31 @@ TEST_F(Reclaiming, HalfAGpuTakesOneFractionAndNotAMachine) {
   EXPECT_EQ(reclaims[0].victims[0].state, QuotaState::kBorrowed);
 }
 
+// Kube-scheduler leaves full nodes out by itself, and asks about what has free GPUs of any kind.
+TEST_F(Reclaiming, FullNodesThatNobodyAsksAboutAreTakenBackToo) {
+  DeclareTeams();
+  Nodes({StockNode("t4", 4, "Tesla-T4", 15'360)});
+  Run(Pod("a", "own", 8, "train"), "n1");
+  Pass(Minutes(1));
+  Run(Pod("a", "borrowed", 8, "train"), "n2");
+  PodRequest wants = Pod("b", "wants", 4, "train");
+  wants.models_any = {"h100"};
+  engine_.UpsertPod(test::Pending(wants), now_);
+  const std::vector<std::string_view> asked = {"t4"};
+  engine_.Filter(wants, asked, now_, answer_);
+  ASSERT_EQ(answer_.refused.size(), 1U);
+  EXPECT_EQ(answer_.refused[0].second, Reason::kWrongModel) << "of the node that was asked about";
+  EXPECT_EQ(Why(wants), "WaitingForQuota") << "of the pod";
+  EXPECT_EQ(Plan(), "plan");
+  EXPECT_THAT(Reclaims(), ElementsAre("R1 Evicting 0/1 for wants from borrowed"));
+  // One of a model that no node has is told what nothing changes.
+  PodRequest never = Pod("b", "never", 1, "train");
+  never.models_any = {"b200"};
+  engine_.UpsertPod(test::Pending(never), now_);
+  engine_.Filter(never, asked, now_, answer_);
+  EXPECT_EQ(Why(never), "UnknownModel");
+}
+
 TEST_F(Reclaiming, VictimsGoAsWholeGangs) {
   DeclareTeams();
   Run(Pod("a", "own", 8, "train"), "n1");
