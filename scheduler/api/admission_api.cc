@@ -61,6 +61,7 @@ class AdmissionApi {
   // The gates it lacks.
   GateSet GatesOf(const PodFacts& pod) const;
   static GateSet Lacks(const PodFacts& pod, GateSet gates);
+  bool IsSpared(const PodRequest& request) const;
   absl::Status MutateClaiming(const wire::AdmissionAsk& ask, const PodFacts& pod,
                               wire::PodMutation& mutation) const;
 
@@ -101,6 +102,13 @@ GateSet AdmissionApi::Lacks(const PodFacts& pod, GateSet gates) {
   return gates;
 }
 
+bool AdmissionApi::IsSpared(const PodRequest& request) const {
+  if (options_.spare == Spare::kNone) return false;
+  const bool in_gang = !request.gang.empty() && request.gang_size != 1;
+  const bool runs_long = request.expected_runtime && *request.expected_runtime >= kLongRuntime;
+  return in_gang || (options_.spare == Spare::kLong && runs_long);
+}
+
 // A pod whose only wish for GPUs is its resource claims.
 absl::Status AdmissionApi::MutateClaiming(const wire::AdmissionAsk& ask, const PodFacts& pod,
                                           wire::PodMutation& mutation) const {
@@ -109,6 +117,7 @@ absl::Status AdmissionApi::MutateClaiming(const wire::AdmissionAsk& ask, const P
   const AdmissionWord word = ask_engine_(pod.request, claims);
   if (!word.wants_gpus) return absl::OkStatus();
   if (options_.gates) mutation.AddGates(Lacks(pod, word.gates));
+  if (IsSpared(pod.request)) mutation.SpareFromAutoscalers();
   mutation.SetScheduler();
   return absl::OkStatus();
 }
@@ -136,6 +145,7 @@ AdmissionApi::Answer AdmissionApi::Mutate(const wire::AdmissionAsk& ask,
     // On HAMi's nodes its plugin says which cards are seen.
     if (options_.show_devices && !rules.count_hami_shares) mutation.ShowDevices(pod->request);
     if (options_.gates) mutation.AddGates(GatesOf(*pod));
+    if (IsSpared(pod->request)) mutation.SpareFromAutoscalers();
     mutation.SetScheduler();
   } else if (pod->node.empty() && mutation.is_ours()) {
     TRANCHE_RETURN_IF_ERROR(MutateClaiming(ask, *pod, mutation));

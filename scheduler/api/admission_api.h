@@ -4,7 +4,7 @@
 //   mutate    new pods: spec.schedulerName of GPU pods (a warning where it is another's, who may
 //             be gone), fractions of nvidia.com/gpu as annotations,
 //             a count for vGPUs of Volcano and vgpu-manager that name none, forged results taken
-//             away, scheduling gates where they are on
+//             away, scheduling gates where they are on, what autoscalers are to leave alone
 //   mutate/hami  the same, and a count for shares that name none, as HAMi's webhook gives it
 //   validate  new pods: requests that can never be met, forged results; changed pods: results
 //
@@ -16,6 +16,7 @@
 // of a filter call besides.
 #pragma once
 
+#include <cstdint>
 #include <functional>
 #include <string>
 #include <vector>
@@ -26,8 +27,17 @@
 #include "scheduler/facts/pod_request.h"
 #include "scheduler/host/host.h"
 #include "scheduler/metrics/metrics.h"
+#include "topology/base/units.h"
 
 namespace tranche {
+
+// Which GPU pods autoscalers are told to leave alone, unless a pod says something of it itself.
+enum class Spare : uint8_t {
+  kNone,
+  kGangs,  // members of gangs: one that goes ends the work of all
+  kLong,   // these, and work that declares to run for kLongRuntime or longer
+};
+inline constexpr Millis kLongRuntime{3'600'000};
 
 // What the admission webhook does.
 struct AdmissionOptions {
@@ -36,6 +46,7 @@ struct AdmissionOptions {
   std::vector<std::string> take_over;
   // Pods that quota or their gang lets wait get a scheduling gate, so that autoscalers stay quiet.
   bool gates = false;
+  Spare spare = Spare::kNone;
   bool show_devices = false;       // pods with shares see the cards that a Binding names
   bool count_hami_shares = false;  // on every path, as /admission/mutate/hami does it
   // Users and groups that may write what schedulers and node agents write on pods. A group is

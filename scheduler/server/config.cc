@@ -167,6 +167,9 @@ void AddAdmissionKeys(ServeConfig& config, Setters& keys) {
   keys["admission.schedulerName"] = AsFlag("the name of a scheduler", ReadSchedulerName, config);
   keys["admission.gates"] =
       OneOf(Choices<bool>{{"true", true}, {"false", false}}, config.admission.gates);
+  keys["admission.spare"] = OneOf(
+      Choices<Spare>{{"None", Spare::kNone}, {"Gangs", Spare::kGangs}, {"Long", Spare::kLong}},
+      config.admission.spare);
   keys["admission.takeOver"] =
       List("a list of names of schedulers", config.admission.take_over, IsObjectName);
   keys["admission.trustedUsers"] =

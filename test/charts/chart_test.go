@@ -299,6 +299,8 @@ func TestServerConfiguration(t *testing.T) {
 		{"", ".admission.gates", "false"},
 		{"webhook: {takeOver: [volcano, kai-scheduler]}", ".admission.takeOver[1]", "kai-scheduler"},
 		{"webhook: {gates: true}", ".admission.gates", "true"},
+		{"", ".admission.spare", "None"},
+		{"webhook: {spare: Gangs}", ".admission.spare", "Gangs"},
 		{"scheduler: {name: gpus}", ".admission.schedulerName", "gpus"},
 		{"server: {compatibility: hami}", ".compatibility", "hami"},
 		{"", ".sharing", ""},

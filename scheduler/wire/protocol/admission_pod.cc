@@ -11,6 +11,7 @@
 #include "absl/status/statusor.h"
 #include "scheduler/wire/agents/agents.h"
 #include "scheduler/wire/json/resource_amount.h"
+#include "scheduler/wire/pods/request_styles.h"
 #include "scheduler/wire/records/placeholder_pod.h"
 #include "topology/base/quantity.h"
 
@@ -250,6 +251,14 @@ void PodMutation::CountShares(std::string_view count, const Keys& parts) {
       }
       changes_request_ = true;
     }
+  }
+}
+
+void PodMutation::SpareFromAutoscalers() {
+  for (const auto& [key, value] :
+       {std::pair(PodKey::kDoNotDisrupt, "true"), std::pair(PodKey::kSafeToEvict, "false")}) {
+    const std::string_view name = PodAnnotations::KeyName(key);
+    if (!annotations_ || !Find(*annotations_, name)) SetAnnotation(name, value);
   }
 }
 

@@ -55,6 +55,9 @@ class PodMutation {
   // Warns that another scheduler is asked for a pod that wants GPUs. Requires: !is_ours().
   void WarnOfOtherScheduler();
   void AddGates(GateSet gates);
+  // Tells Karpenter and cluster-autoscaler to leave the pod alone, each unless the pod says
+  // something of it.
+  void SpareFromAutoscalers();
   // Shows the container with the share the cards that a Binding names (placeholder_pod.h), where
   // neither the kubelet's plugin nor the pod itself says them. `request`: as changed.
   void ShowDevices(const PodRequest& request);

@@ -59,7 +59,11 @@ TEST_F(AdmissionApiTest, PodsOfOtherSchedulersAreTakenOverOrWarnedAbout) {
   } cases[] = {
       {{}, gpu, "volcano", "", "volcano", "is \"volcano\": the pod waits for that scheduler"},
       {{"kai-scheduler"}, gpu, "volcano", "", "volcano", "gpu-scheduler does not place it"},
-      {{"kai-scheduler", "volcano"}, gpu, "volcano", "", "gpu-scheduler",
+      {{"kai-scheduler", "volcano"},
+       gpu,
+       "volcano",
+       "",
+       "gpu-scheduler",
        "was \"volcano\": gpu-scheduler places the pod instead"},
       {{"volcano"}, {{"cpu", "4"}}, "volcano", "", "volcano", ""},
       {{"volcano"}, gpu, "", "", "gpu-scheduler", ""},
@@ -237,6 +241,54 @@ TEST_F(AdmissionApiTest, GatesAreAddedOnlyWhereTheyAreOn) {
   Json placed = plain;
   placed["spec"]["nodeName"] = "n1";
   for (const Json& pod : {foreign, placed, Pod({{"cpu", "1"}})}) EXPECT_EQ(Mutated(pod), pod);
+}
+
+TEST_F(AdmissionApiTest, AutoscalersAreToldWhatToLeaveAlone) {
+  const char* const kDisrupt = "karpenter.sh/do-not-disrupt";
+  const char* const kEvict = "cluster-autoscaler.kubernetes.io/safe-to-evict";
+  const Json said = {{kDisrupt, "true"}, {kEvict, "false"}};
+  const Json gang = {{"tranche.dev/gang", "g"}, {"tranche.dev/gang-size", "4"}};
+  const struct {
+    const char* sentence;
+    Spare spare;
+    Json annotations;
+    Json added;
+  } kCases[] = {
+      {"it is off by default", Spare::kNone, gang, Json::object()},
+      {"a member of a gang", Spare::kGangs, gang, said},
+      {"a gang of one is no gang",
+       Spare::kGangs,
+       {{"tranche.dev/gang", "g"}, {"tranche.dev/gang-size", "1"}},
+       Json::object()},
+      {"a pod by itself", Spare::kGangs, {{"tranche.dev/expected-runtime", "8h"}}, Json::object()},
+      {"work that runs long", Spare::kLong, {{"tranche.dev/expected-runtime", "1h"}}, said},
+      {"work that does not",
+       Spare::kLong,
+       {{"tranche.dev/expected-runtime", "59m"}},
+       Json::object()},
+      {"also of those that run long, gangs", Spare::kLong, gang, said},
+      {"what the pod says stands",
+       Spare::kGangs,
+       {{"tranche.dev/gang", "g"}, {kDisrupt, "false"}},
+       {{kEvict, "false"}}},
+  };
+  for (const auto& c : kCases) {
+    options.spare = c.spare;
+    Start();
+    Json pod = Pod({{"nvidia.com/gpu", "1"}});
+    pod["metadata"]["annotations"] = c.annotations;
+    Json expected = c.annotations;
+    expected.update(c.added);
+    EXPECT_EQ(Mutated(pod)["metadata"]["annotations"], expected) << c.sentence;
+  }
+  // Where a pod has no annotations at all, and where another scheduler places it.
+  options.spare = Spare::kGangs;
+  Start();
+  Json named = Pod({{"nvidia.com/gpu", "1"}});
+  named["metadata"]["labels"] = {{"scheduling.x-k8s.io/pod-group", "g"}};
+  EXPECT_EQ(Mutated(named)["metadata"]["annotations"], said);
+  named["spec"]["schedulerName"] = "volcano";
+  EXPECT_FALSE(Mutated(named)["metadata"].contains("annotations"));
 }
 
 TEST_F(AdmissionApiTest, TheEngineIsAskedForWhatThePodWillAskFor) {
