@@ -52,6 +52,29 @@ http::Response Billed(const std::string& path, const http::Request& request, Ins
   return bill.ok() ? JsonResponse(BillJson(*bill)) : ErrorResponse(bill.status());
 }
 
+http::Response HeldThen(const std::string& path, const http::Request& request, Instant now) {
+  const absl::StatusOr<std::optional<Instant>> asked = TimeParameter(request, "at");
+  if (!asked.ok()) return ErrorResponse(asked.status());
+  const Instant at = asked->value_or(now);
+  if (at > now) {
+    return ErrorResponse(
+        400, fmt::format("at: expected a moment that has come, it is {}", wire::FormatTime(now)));
+  }
+  ledger::ReportQuery query;
+  query.from = at;
+  query.to = at + Millis(1);
+  query.now = *query.to;
+  if (const auto leaf = request.query.find("leaf"); leaf != request.query.end()) {
+    query.leaf = leaf->second;
+  }
+  absl::StatusOr<ledger::Reader> reader = ledger::Reader::Open(path);
+  if (!reader.ok()) return ErrorResponse(reader.status());
+  std::vector<ledger::ExportRow> rows;
+  const absl::Status read =
+      reader->Export(query, [&rows](const ledger::ExportRow& row) { rows.push_back(row); });
+  return read.ok() ? JsonResponse(HeldJson(at, std::move(rows))) : ErrorResponse(read);
+}
+
 using LedgerAnswer = http::Response (*)(const std::string& path, const http::Request& request,
                                         Instant now);
 
@@ -85,6 +108,7 @@ void AddLedgerApi(const std::string& path, EngineHost& host, const Clock& clock,
   };
   add("/api/v1/ledger", Report);
   add("/api/v1/ledger/bill", Billed);
+  add("/api/v1/ledger/held", HeldThen);
 }
 
 }  // namespace tranche

@@ -5,7 +5,11 @@
 //
 // GET /api/v1/ledger/bill?from&to&by: what use costs by team, namespace, model, pool or day, and
 // what the fleet costs meanwhile (BillJson); from the first of the month to now where nothing is
-// said. Thread rule: any thread; may take as long as a report takes.
+// said.
+//
+// GET /api/v1/ledger/held?at&leaf: who held which GPUs at a moment (HeldJson); now where nothing is
+// said. Cost: of what was open then, and of every end since. Thread rule: any thread; may take as
+// long as a report takes.
 #pragma once
 
 #include <functional>

@@ -1,6 +1,9 @@
 #include "scheduler/api/ledger_json.h"
 
+#include <algorithm>
 #include <nlohmann/json.hpp>
+#include <tuple>
+#include <utility>
 
 #include "quota/budget/budget.h"
 #include "scheduler/wire/json/json.h"
@@ -36,7 +39,27 @@ Json PartJson(const ledger::BillPart& part) {
 Json BillRowJson(const ledger::BillRow& row) {
   Json entry = {{"key", row.key}};
   entry.update(PartJson(row.part));
+  entry["idleGpuHours"] = ledger::FormatBilledHours(row.idle.quantity);
+  entry["idleCost"] = ledger::FormatCents(row.idle.cents);
   return entry;
+}
+
+Json HeldRowJson(const ledger::ExportRow& row) {
+  const OpenInterval& held = row.interval;
+  const Charge& charge = held.parts[0].charge;
+  // As many GPU-hours as it holds GPUs, in an hour.
+  const Int128 an_hour = Int128{std::max(charge.compute, charge.memory)} * 3'600'000;
+  const Json record = Json::parse(row.devices, nullptr, /*allow_exceptions=*/false);
+  return {{"node", held.node.str()},
+          {"model", held.parts[0].model},
+          {"gpus", ledger::FormatBilledHours(an_hour)},
+          {"leaf", held.leaf},
+          {"namespace", held.pod.ns},
+          {"pod", held.pod.name},
+          {"class", held.workload_class},
+          {"since", wire::FormatTime(held.since)},
+          {"until", row.end ? Json(wire::FormatTime(*row.end)) : Json()},
+          {"containers", record.is_object() ? record.value("containers", Json()) : Json()}};
 }
 
 Json MomentJson(const std::optional<Instant>& at) {
@@ -58,6 +81,14 @@ std::string LedgerReportJson(const std::vector<ledger::ReportRow>& rows,
   return wire::Dump(report);
 }
 
+std::string HeldJson(Instant at, std::vector<ledger::ExportRow> rows) {
+  std::ranges::sort(rows, {}, [](const ledger::ExportRow& row) {
+    const OpenInterval& held = row.interval;
+    return std::tie(held.node, held.parts[0].model, held.since, held.pod);
+  });
+  return wire::Dump({{"at", wire::FormatTime(at)}, {"rows", wire::ListOf(rows, HeldRowJson)}});
+}
+
 std::string BillJson(const ledger::Bill& bill) {
   return wire::Dump({{"from", wire::FormatTime(bill.from)},
                      {"to", wire::FormatTime(bill.to)},
@@ -68,6 +99,7 @@ std::string BillJson(const ledger::Bill& bill) {
                      {"rows", wire::ListOf(bill.rows, BillRowJson)},
                      {"fleet", PartJson(bill.fleet)},
                      {"used", PartJson(bill.used)},
+                     {"idle", PartJson(bill.idle)},
                      {"free", PartJson(bill.free)},
                      {"refunded", PartJson(bill.refunded)},
                      {"unknownGpuHours", ledger::FormatBilledHours(bill.unknown)},

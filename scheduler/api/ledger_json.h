@@ -6,6 +6,7 @@
 
 #include "quota/tree/charge.h"
 #include "scheduler/ledger/reader.h"
+#include "topology/base/units.h"
 
 namespace tranche {
 
@@ -18,10 +19,16 @@ Int128 TotalOf(const std::vector<ledger::ReportRow>& rows);
 std::string LedgerReportJson(const std::vector<ledger::ReportRow>& rows,
                              const std::vector<ledger::RestoredRow>& restored);
 
+// {"at","rows":[{"node","model","gpus","leaf","namespace","pod","class","since","until",
+// "containers"}]}: who held which GPUs at a moment, ascending node, model, since, namespace, pod;
+// "until" is null where it is held still, "containers" says the devices of each, as in the pod's
+// record; null: nothing is known of them.
+std::string HeldJson(Instant at, std::vector<ledger::ExportRow> rows);
+
 // {"from","to","by","currency","fleetKnownFrom","pricesKnownFrom","rows":[{"key","gpuHours",
-// "unpricedGpuHours","cost"}],"fleet","used","free","refunded","unknownGpuHours",
-// "restoredGpuHours"}; the four are as a row without key. Hours have three decimals and are rounded
-// down, money has two and adds up.
+// "unpricedGpuHours","cost","idleGpuHours","idleCost"}],"fleet","used","idle","free","refunded",
+// "unknownGpuHours","restoredGpuHours"}; the five are as a row without key and idleness. Hours have
+// three decimals and are rounded down, money has two and adds up.
 std::string BillJson(const ledger::Bill& bill);
 
 }  // namespace tranche

@@ -197,6 +197,50 @@ test('the ledger reports as the server does, and as CSV', () => visit({view: 'le
   await page.getByText('Nobody used a GPU in this time').waitFor();
 }));
 
+test('who had what at a moment, by its time, the slider and the address', () => visit({view: 'ledger'}, async (page, one) => {
+  const words = (rows) => {
+    const gpus = rows.reduce((sum, {gpus: some}) => sum + Number(some), 0);
+    return new RegExp(`^${Number(gpus.toFixed(2))} GPUs held by ${rows.length} pods$`);
+  };
+  const sum = page.locator('.then-sum');
+  // Now: those that the cluster has placed, and no others.
+  const {rows: now} = await server.get('ledger/held');
+  assert.ok(now.length > 10);
+  await sum.filter({hasText: words(now)}).waitFor();
+  const {pods} = await server.get('pods');
+  const placed = pods.filter(({state}) => state === 'bound').map(({namespace, name}) => `${namespace}/${name}`).sort();
+  assert.deepEqual(now.map(({namespace, pod: name}) => `${namespace}/${name}`).sort(), placed);
+
+  // An hour earlier, by the keyboard: five minutes a step.
+  await page.locator('#then-slider').focus();
+  for (let step = 0; step < 12; ++step) await page.keyboard.press('ArrowLeft');
+  await page.waitForFunction(() => location.hash.includes('at='));
+  const chosen = new URLSearchParams((await page.evaluate(() => location.hash)).split('?')[1]).get('at');
+  const {rows: then} = await server.get(`ledger/held?at=${chosen}`);
+  assert.notDeepEqual(then, now, 'the world was another one then');
+  await sum.filter({hasText: words(then)}).waitFor();
+  await one.shot('then');
+
+  // The address has it, with what is searched.
+  const name = then[0].pod;
+  await page.locator('#then-find').fill(name);
+  await page.locator('.then-table tbody tr').filter({hasText: name}).first().waitFor();
+  assert.equal(await page.locator('.then-table tbody tr').count(),
+               then.filter((row) => [row.node, row.namespace, row.pod, row.leaf, row.model].join(' ').includes(name)).length);
+  await page.reload();
+  await sum.filter({hasText: words(then)}).waitFor();
+  assert.equal(await page.locator('#then-find').inputValue(), name);
+
+  // A time typed, before all that the ledger knows.
+  await page.locator('#then-at').fill('2020-01-02T03:04');
+  await page.locator('#then-at').blur();
+  await page.getByText('Nobody held a GPU then').waitFor();
+  await page.getByRole('button', {name: 'Now', exact: true}).click();
+  await page.locator('#then-find').fill('');
+  await sum.filter({hasText: words(now)}).waitFor();
+  assert.ok(!(await page.evaluate(() => location.hash)).includes('at='));
+}));
+
 test('advice is shown', () => visit({view: 'advice'}, async (page, one) => {
   await page.getByRole('heading', {name: 'Split of the fleet'}).waitFor();
   assert.equal((await server.get('advice')).rightSizes, null, 'nobody measures this server');

@@ -44,6 +44,7 @@ enum class Filter : uint8_t {
   kBudgets,
   kForecast,
   kLedger,
+  kHeld,
   kBurnDown
 };
 
@@ -76,6 +77,7 @@ constexpr Path kPaths[] = {
     {"/api/v1/forecast/", Names::kNamespace, Filter::kForecast},
     {"/api/v1/ledger", Names::kMaybe, Filter::kLedger},
     {"/api/v1/ledger/series", Names::kMaybe, Filter::kLedger},
+    {"/api/v1/ledger/held", Names::kMaybe, Filter::kHeld},
 };
 
 const Path* PathOf(const http::Request& request) {
@@ -239,6 +241,8 @@ void LimitedApi::Answer(http::Request request, Sight sight, http::Responder resp
       return Forecast(std::move(request), veil, std::move(respond));
     case Filter::kLedger:
       return OfOneTeam(std::move(request), veil, std::move(respond));
+    case Filter::kHeld:
+      return Held(std::move(request), veil, std::move(respond));
     case Filter::kBurnDown:
       return BurnDown(std::move(request), veil, std::move(respond));
   }
@@ -422,6 +426,24 @@ void LimitedApi::Forecast(http::Request request, Veil veil, http::Responder resp
     }
     body["forecasts"] = std::move(shown);
     respond(List(request, wire::Dump(body)));
+  });
+}
+
+// Rows of the caller's namespaces.
+void LimitedApi::Held(http::Request request, Veil veil, http::Responder respond) const {
+  request.if_none_match.clear();
+  request.accept_encoding.clear();
+  all_.Route(std::move(request), [veil = std::move(veil),
+                                  respond = std::move(respond)](const http::Response& response) {
+    if (response.status != 200) return respond(response);
+    Json body = Json::parse(response.text(), nullptr, /*allow_exceptions=*/false);
+    if (!body.is_object()) return respond(AskLater(503, "the ledger cannot be read now", 2));
+    Json shown = Json::array();
+    for (Json& row : body["rows"]) {
+      if (veil.Sees(row.value("namespace", ""))) shown.push_back(std::move(row));
+    }
+    body["rows"] = std::move(shown);
+    respond(JsonResponse(wire::Dump(body)));
   });
 }
 

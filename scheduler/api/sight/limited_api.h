@@ -69,6 +69,7 @@ class LimitedApi {
                         std::vector<QuotaView> quotas) const;
   http::Response Budgets(const http::Request& request, const Veil& veil) const;
   void Forecast(http::Request request, Veil veil, http::Responder respond) const;
+  void Held(http::Request request, Veil veil, http::Responder respond) const;
   void OfOneTeam(http::Request request, const Veil& veil, http::Responder respond) const;
   void BurnDown(http::Request request, const Veil& veil, http::Responder respond) const;
 

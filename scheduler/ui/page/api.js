@@ -72,4 +72,5 @@ function query(parameters) {
   return new URLSearchParams(given).toString();
 }
 export const readLedger = (span) => ask(`ledger?${query(span)}`);
+export const readHeld = (moment) => ask(`ledger/held?${query(moment)}`);
 export const readSeries = (span) => ask(`ledger/series?${query(span)}`);

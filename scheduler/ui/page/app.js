@@ -21,6 +21,7 @@ import {Reclaims} from './reclaims.js';
 import {cluster, lastAnswer, ownersVersion, refresh, start, teams, teamsBySize, want} from './store.js';
 import {TeamPage} from './team_page.js';
 import {Teams} from './teams.js';
+import {Then} from './then.js';
 import {Tooltip} from './tooltip.js';
 import {WhatIf} from './whatif.js';
 
@@ -53,6 +54,10 @@ const ledger = new Ledger({
   form: byId('ledger-form'), from: byId('ledger-from'), to: byId('ledger-to'), presets: byId('ledger-presets'),
   csv: byId('ledger-csv'), body: byId('ledger-body'),
 });
+const past = new Then({
+  form: byId('then-form'), at: byId('then-at'), now: byId('then-now'), slider: byId('then-slider'), from: byId('then-from'),
+  to: byId('then-to'), shown: byId('then-shown'), find: byId('then-find'), body: byId('then-body'),
+});
 const advice = new Advice(byId('advice'));
 const pages = {
   pod: podPage(byId('pod-page'), (pod) => whatIf.open(pod)),
@@ -61,7 +66,13 @@ const pages = {
   reclaim: reclaimPage(byId('reclaim-page')),
   team: new TeamPage(byId('team-page'), byId('team-page-budgets')),
 };
-const withQuery = {fleet, pods, queue, gangs, reclaims, events, ledger};
+const ledgerView = {
+  setQuery(query) {
+    ledger.setQuery(query);
+    past.setQuery(query);
+  },
+};
+const withQuery = {fleet, pods, queue, gangs, reclaims, events, ledger: ledgerView};
 
 // What each view draws from, and so needs every few seconds.
 const SOURCES = {
@@ -173,6 +184,7 @@ function draw() {
   reclaims.show(view === 'reclaims', palette);
   events.show(view === 'events', known, palette);
   ledger.show(view === 'ledger', palette);
+  past.show(view === 'ledger');
   for (const [name, page] of Object.entries(pages)) page.show(name === view ? names : null, query, background);
   drawAdvice();
 }

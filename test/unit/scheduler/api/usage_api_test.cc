@@ -117,6 +117,35 @@ TEST_F(UsageServer, ABillAddsUpToTheFleetAndKnowsPricesSinceTheyWereDeclared) {
   EXPECT_EQ(node["currency"], "USD");
 }
 
+TEST_F(UsageServer, TellsWhoHeldWhatAtAMoment) {
+  const Instant start = *wire::ParseTime(Now());
+  Advance(60);
+  Use();
+  const auto at = [&](int minutes) {
+    return Get("/api/v1/ledger/held?at=" +
+               wire::FormatTime(start + std::chrono::minutes(minutes)))["rows"];
+  };
+  EXPECT_EQ(at(0), Json::array()) << "it came a minute later";
+  const Json then = at(1);
+  ASSERT_EQ(then.size(), 1U);
+  EXPECT_EQ(then[0]["node"], "n");
+  EXPECT_EQ(then[0]["model"], "h100");
+  EXPECT_EQ(then[0]["gpus"], "4.000");
+  EXPECT_EQ(then[0]["leaf"], "a");
+  EXPECT_EQ(then[0]["namespace"], "team-a");
+  EXPECT_EQ(then[0]["pod"], "p");
+  EXPECT_EQ(then[0]["since"], wire::FormatTime(start + std::chrono::minutes(1)));
+  EXPECT_EQ(then[0]["until"], nullptr) << "it runs on";
+  EXPECT_EQ(then[0]["containers"][0]["devices"].size(), 4U);
+  const std::string ended = Now();
+  Post("/embedded/v1/delete", {{"kind", "Pod"}, {"namespace", "team-a"}, {"name", "p"}});
+  Advance(60);
+  EXPECT_EQ(at(120)[0]["until"], ended);
+  EXPECT_EQ(at(121), Json::array()) << "the moment it ended it held nothing";
+  EXPECT_EQ(Get("/api/v1/ledger/held?leaf=b&at=" + ended)["rows"], Json::array());
+  EXPECT_EQ(Get("/api/v1/ledger/held")["rows"], Json::array()) << "now";
+}
+
 TEST_F(UsageServer, ABudgetsCurveEndsWhereItsMeterStands) {
   Use();
   const Json budget = Get("/api/v1/budgets")["budgets"][0];
@@ -149,6 +178,9 @@ TEST_F(UsageServer, RefusalsSayWhatWasExpected) {
             "to: expected a time after from"},
         Row{"/api/v1/ledger/series?from=2020-01-01T00:00:00Z&to=2026-01-01T00:00:00Z", 400,
             "at most 400"},
+        Row{"/api/v1/ledger/held?at=2999-01-01T00:00:00Z", 400,
+            "at: expected a moment that has come"},
+        Row{"/api/v1/ledger/held?at=then", 400, "at: expected an RFC 3339 time"},
         Row{"/api/v1/ledger/bill?by=owner", 400,
             "by: expected team, namespace, model, pool or day"},
         Row{"/api/v1/ledger/bill?from=2020-01-02T00:00:00Z&to=2020-01-01T00:00:00Z", 400,
@@ -162,6 +194,7 @@ TEST_F(UsageServer, RefusalsSayWhatWasExpected) {
 TEST_F(LiveServer, WithoutALedgerThereIsNoHistory) {
   EXPECT_EQ(Call("GET", "/api/v1/ledger/series").status, 404);
   EXPECT_EQ(Call("GET", "/api/v1/ledger/bill").status, 404);
+  EXPECT_EQ(Call("GET", "/api/v1/ledger/held").status, 404);
   EXPECT_EQ(Call("GET", "/api/v1/burndown/any").status, 404);
 }
 

@@ -198,6 +198,7 @@ constexpr SightRow kSightRows[] = {
     {"/api/v1/ledger", "/api/v1/ledger", "", 200, 403},
     {"/api/v1/ledger/bill", "/api/v1/ledger/bill", "", 403, 403},
     {"/api/v1/ledger/series", "/api/v1/ledger/series", "", 200, 403},
+    {"/api/v1/ledger/held", "/api/v1/ledger/held", "", 200, 403},
     {"/api/v1/explain/{namespace}/{pod}", "/api/v1/explain/team-a/waits",
      "/api/v1/explain/zebra-ns/zebra-wants", 200, 404},
     {"/api/v1/forecast", "/api/v1/forecast", "", 200, 403},
@@ -316,6 +317,10 @@ TEST_F(SightServer, OnesOwnIsThere) {
   EXPECT_LT(held, std::max(all_held, 1));
   const Json ledger = get("/api/v1/ledger");
   for (const Json& row : ledger.at("rows")) EXPECT_EQ(row["leaf"], "own");
+  const Json then = get("/api/v1/ledger/held");
+  EXPECT_EQ(then["rows"].size(), 3U);
+  for (const Json& row : then["rows"]) EXPECT_EQ(row["namespace"], "team-a");
+  EXPECT_EQ(Get("/api/v1/ledger/held")["rows"].size(), 4U);
   EXPECT_GE(get("/api/v1/events")["events"].size(), 3U);
 }
 

@@ -116,8 +116,9 @@ TEST(LimitedApi, RefusesWhatHasNoFilter) {
     request.path = path;
     return LimitedApi::Answers(request);
   };
-  for (const char* path : {"/api/v1/pods", "/api/v1/pods/a/b", "/api/v1/explain/a/b",
-                           "/api/v1/ledger", "/api/v1/ledger/series", "/version"}) {
+  for (const char* path :
+       {"/api/v1/pods", "/api/v1/pods/a/b", "/api/v1/explain/a/b", "/api/v1/ledger",
+        "/api/v1/ledger/series", "/api/v1/ledger/held", "/version"}) {
     EXPECT_TRUE(answers(path)) << path;
     EXPECT_TRUE(answers(path, "HEAD")) << path;
     EXPECT_FALSE(answers(path, "POST")) << path;
