@@ -27,6 +27,32 @@ constexpr std::size_t kGroup = 2'000;  // events a commit
 
 std::string TeamOf(uint64_t number) { return fmt::format("research-team-{:02}", number); }
 
+// What a pod of so many GPUs says, as it is kept for whoever lives the past again.
+std::string ObjectOf(const MeterEvent& event) {
+  constexpr const char* kPod =
+      R"({{"metadata":{{"name":"job","namespace":"{}"}},"spec":{{"priorityClassName":"{}",)"
+      R"("containers":[{{"name":"main","resources":{{"limits":{{"cpu":"8",)"
+      R"("nvidia.com/gpu":"{}"}}}}}}]}}}})";
+  return fmt::format(kPod, event.pod.ns, event.workload_class,
+                     event.parts.at(0).charge.compute / kQuantaPerGpu);
+}
+
+// What is kept of what happens to it.
+PastPod PastOf(const MeterEvent& event) {
+  PastPod pod;
+  pod.uid = event.uid;
+  pod.name = event.pod;
+  if (event.kind == MeterKind::kOpen) {
+    pod.created = event.at;
+    pod.object = ObjectOf(event);
+  }
+  pod.node = event.node;
+  if (event.kind == MeterKind::kRunning) pod.started = event.at;
+  if (event.kind == MeterKind::kClose) pod.ended = event.at;
+  pod.how = pod.ended ? PastEnd::kByItself : PastEnd::kNot;
+  return pod;
+}
+
 // Pods in the order things happen to them.
 class Pods {
  public:
@@ -121,11 +147,21 @@ absl::Status WritePastLedger(const PastOptions& options, const std::string& path
     // Far below the queue's limit; the writer always has the next group waiting.
     for (int i = 0; i < 10 && !pods.Done(); ++i) {
       std::vector<MeterEvent> group;
-      while (group.size() < kGroup && !pods.Done()) group.push_back(pods.Next());
+      PastNews past;
+      while (group.size() < kGroup && !pods.Done()) {
+        group.push_back(pods.Next());
+        past.pods.push_back(PastOf(group.back()));
+        past.at = group.back().at;
+      }
       (*ledger)->Append(std::move(group), {});
+      (*ledger)->NotePast(std::move(past));
     }
     if (!Committed(**ledger)) return absl::UnavailableError((*ledger)->health().problem);
   }
+  PastNews all;
+  all.at = now;
+  all.rest.emplace();
+  (*ledger)->NotePast(std::move(all));
   (*ledger)->Heartbeat(now, {});
   (*ledger)->Close();
   return absl::OkStatus();

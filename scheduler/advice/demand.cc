@@ -120,13 +120,20 @@ DemandLog::Record* DemandLog::FindOrAdd(const DemandKind& kind, Instant now) {
   return &record;
 }
 
-void DemandLog::Began(const DemandKind& kind, Instant now) {
+DemandLog::Record* DemandLog::Begin(const DemandKind& kind, Instant now) {
   if (since_ == Instant()) since_ = now;
   Record* record = FindOrAdd(kind, now);
-  if (record == nullptr) return;
+  if (record == nullptr) return nullptr;
   ++record->pods;
   ++record->waiting;
-  ++record->Newest().arrivals;
+  return record;
+}
+
+void DemandLog::WasThere(const DemandKind& kind, Instant now) { Begin(kind, now); }
+
+void DemandLog::Began(const DemandKind& kind, Instant now) {
+  Record* const record = Begin(kind, now);
+  if (record != nullptr) ++record->Newest().arrivals;
 }
 
 void DemandLog::Placed(const DemandKind& kind, Instant now) {

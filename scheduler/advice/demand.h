@@ -1,5 +1,5 @@
 // What the cluster was asked for over the last days: how many pods of each kind wanted devices at
-// the same time, running or waiting. In memory; after a restart it begins with what runs and waits.
+// the same time, running or waiting. In memory; what a ledger recorded can be told at a start.
 //
 // Hourly rows in a ring of a week. Integers; time comes as a value. Externally synchronised.
 // Cost: O(1) amortised a change (a kind not met before: O(kinds) once there are many), rows
@@ -51,6 +51,8 @@ class DemandLog {
   // A pod began to want these kinds (it appeared), got devices, ended. A kind that was forgotten
   // for want of room is ignored until a pod of it begins.
   void Began(const DemandKind& kind, Instant now);
+  // The same of one that will be told of again by who finds it there: it arrives then.
+  void WasThere(const DemandKind& kind, Instant now);
   void Placed(const DemandKind& kind, Instant now);
   void Ended(const DemandKind& kind, bool was_placed, Instant now);
   // Ascending kind, without those nobody wanted in the recorded span: since since(), at most a
@@ -77,6 +79,8 @@ class DemandLog {
 
   // Advanced to `now`; nullptr: unknown.
   Record* Find(const DemandKind& kind, Instant now);
+  // nullptr: no room.
+  Record* Begin(const DemandKind& kind, Instant now);
   // nullptr: no room.
   Record* FindOrAdd(const DemandKind& kind, Instant now);
 

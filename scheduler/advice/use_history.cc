@@ -30,7 +30,7 @@ void UseHistory::Begin(const PodSample& sample, Instant now, Record& record) {
   record.sums.assign(sample.devices.size(), 0);
 }
 
-void UseHistory::Add(const PodSample& sample, Instant now, Record& record) {
+bool UseHistory::Add(const PodSample& sample, Instant now, Record& record) {
   record.last = now;
   ++record.samples;
   const bool over = now - record.began >= kWholeHour;
@@ -45,12 +45,18 @@ void UseHistory::Add(const PodSample& sample, Instant now, Record& record) {
     const int64_t mean = (record.sums[i] + record.samples - 1) / record.samples;
     if (over) device.busiest_hour = std::max(device.busiest_hour, static_cast<int>(mean));
   }
-  if (!over) return;
+  if (!over) return false;
   ++record.work.hours;
   Begin(sample, now, record);
+  return true;
 }
 
-void UseHistory::Note(std::span<const PodSample> pods, Instant now) {
+void UseHistory::Restore(std::vector<PodWork> pods) {
+  for (PodWork& pod : pods) records_[pod.uid].work = std::move(pod.work);
+}
+
+std::vector<PodUid> UseHistory::Note(std::span<const PodSample> pods, Instant now) {
+  std::vector<PodUid> grown;
   std::map<PodUid, Record> left = std::exchange(records_, {});
   for (const PodSample& pod : pods) {
     const auto known = left.find(pod.uid);
@@ -64,9 +70,10 @@ void UseHistory::Note(std::span<const PodSample> pods, Instant now) {
     const bool goes_on =
         SameDevices(record.work, pod) && now >= record.last && now - record.last <= kUseGoodFor;
     if (!goes_on) Begin(pod, now, record);
-    Add(pod, now, record);
+    if (Add(pod, now, record)) grown.push_back(pod.uid);
     records_.emplace(pod.uid, std::move(record));
   }
+  return grown;
 }
 
 const WorkHistory* UseHistory::Find(const PodUid& uid) const {

@@ -1,5 +1,5 @@
 // What running pods did with their devices since they are measured: the busiest hour of each, and
-// the most memory it ever held. In memory; after a restart it begins anew.
+// the most memory it ever held.
 //
 // An hour counts once it is over, and only where nothing was missing in it for longer than
 // kUseGoodFor: what happened in a gap is not known. Memory counts at once, since more of it is
@@ -33,24 +33,13 @@ struct PodSample {
   std::vector<DeviceSample> devices;
 };
 
-// Of one device of a pod, over all hours that counted.
-struct DeviceHistory {
-  std::string device;
-  int busiest_hour = 0;                  // permille of the time
-  std::optional<Mebibytes> most_memory;  // nullopt: never told
-  friend bool operator==(const DeviceHistory&, const DeviceHistory&) = default;
-};
-struct WorkHistory {
-  int64_t hours = 0;  // that counted
-  std::vector<DeviceHistory> devices;
-  friend bool operator==(const WorkHistory&, const WorkHistory&) = default;
-};
-
 class UseHistory {
  public:
+  // What was known before, of pods that may be there still. Before the first Note.
+  void Restore(std::vector<PodWork> pods);
   // All pods that hold devices now: others are forgotten. A time before the last one begins every
-  // hour anew.
-  void Note(std::span<const PodSample> pods, Instant now);
+  // hour anew. Those of which another hour counts now, in their order.
+  std::vector<PodUid> Note(std::span<const PodSample> pods, Instant now);
   // nullptr: never measured.
   const WorkHistory* Find(const PodUid& uid) const;
 
@@ -63,7 +52,8 @@ class UseHistory {
     std::vector<int64_t> sums;  // of permille, parallel to work.devices
   };
   static void Begin(const PodSample& sample, Instant now, Record& record);
-  static void Add(const PodSample& sample, Instant now, Record& record);
+  // True: an hour is over.
+  static bool Add(const PodSample& sample, Instant now, Record& record);
 
   std::map<PodUid, Record> records_;
 };

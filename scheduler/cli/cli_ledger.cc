@@ -301,9 +301,18 @@ int LedgerReport(const LedgerReportOptions& options, std::ostream& out, std::ost
 
 namespace {
 
-// One line of a bill: a row, or one of the parts below them.
-std::vector<std::string> BillCells(const std::string& key, const Json& part) {
-  return {key, Text(part, "gpuHours"), Text(part, "unpricedGpuHours"), Text(part, "cost")};
+// Older servers do not tell of it, nor is it known where nobody measures.
+bool TellsIdle(const Json& bill) {
+  return bill.contains("idle") && Text(bill.at("idle"), "gpuHours") != "0.000";
+}
+
+// One line of a bill: a row, or one of the parts below them. `idle`: nullopt where no line has it.
+std::vector<std::string> BillCells(const std::string& key, const Json& part,
+                                   const std::optional<std::string>& idle) {
+  std::vector<std::string> cells = {key, Text(part, "gpuHours")};
+  if (idle) cells.push_back(*idle);
+  cells.insert(cells.end(), {Text(part, "unpricedGpuHours"), Text(part, "cost")});
+  return cells;
 }
 
 int PrintBill(const Json& bill, std::ostream& out) {
@@ -312,14 +321,25 @@ int PrintBill(const Json& bill, std::ostream& out) {
     return c >= 'a' && c <= 'z' ? static_cast<char>(c - 'a' + 'A') : c;
   });
   const bool priced = !bill.at("currency").is_null();
-  Table table({title, "GPU-HOURS", "UNPRICED", priced ? Text(bill, "currency") : "COST"});
+  const bool tells_idle = TellsIdle(bill);
+  std::vector<std::string> titles = {title, "GPU-HOURS"};
+  if (tells_idle) titles.emplace_back("IDLE");
+  titles.insert(titles.end(), {"UNPRICED", priced ? Text(bill, "currency") : "COST"});
+  Table table(titles);
   for (const Json& row : bill.at("rows")) {
-    table.Add(BillCells(Text(row, "key"), row));
+    table.Add(BillCells(Text(row, "key"), row,
+                        tells_idle ? std::optional(Text(row, "idleGpuHours")) : std::nullopt));
   }
-  for (const char* const part : {"used", "free", "refunded", "fleet"}) {
-    table.Add(BillCells(part, bill.at(part)));
+  for (const std::string part : {"used", "free", "refunded", "fleet"}) {
+    const bool has_it = tells_idle && part == "used";
+    const std::string idle = has_it ? Text(bill.at("idle"), "gpuHours") : "";
+    table.Add(BillCells(part, bill.at(part), tells_idle ? std::optional(idle) : std::nullopt));
   }
   out << table.Text(TerminalOf(out));
+  if (tells_idle) {
+    out << fmt::format("{} of the GPU-hours used did nothing, for {}\n",
+                       Text(bill.at("idle"), "gpuHours"), Text(bill.at("idle"), "cost"));
+  }
   const auto known = [&](const char* what, const char* from, const char* missing) {
     out << (bill.at(from).is_null() ? fmt::format("{}\n", missing)
                                     : fmt::format("{} known from {}\n", what, Text(bill, from)));
@@ -343,7 +363,7 @@ constexpr std::string_view kFocusTitles =
     "BilledCost,BillingCurrency,BillingPeriodStart,BillingPeriodEnd,ChargeCategory,"
     "ChargeDescription,ChargePeriodStart,ChargePeriodEnd,ConsumedQuantity,ConsumedUnit,"
     "EffectiveCost,ProviderName,ResourceId,ResourceType,ServiceCategory,ServiceName,SubAccountId,"
-    "SubAccountName,x_UnpricedQuantity";
+    "SubAccountName,x_UnpricedQuantity,x_IdleQuantity";
 
 std::string FocusLine(const Json& bill, const std::string& what, const std::string& key,
                       const Json& part) {
@@ -362,11 +382,12 @@ std::string FocusLine(const Json& bill, const std::string& what, const std::stri
   }
   const std::string cost = Text(part, "cost");
   constexpr const char* kLine =
-      "{},{},{},Usage,{},{},{},{},GPU-Hours,{},Tranche,{},{},Compute,GPU,{},{},{}\r\n";
+      "{},{},{},Usage,{},{},{},{},GPU-Hours,{},Tranche,{},{},Compute,GPU,{},{},{},{}\r\n";
   return fmt::format(kLine, cost, bill.at("currency").is_null() ? "" : Text(bill, "currency"),
                      period, what, from, to, Text(part, "gpuHours"), cost, CsvText(resource),
                      resource.empty() ? "" : CsvText(by), CsvText(account), CsvText(account),
-                     Text(part, "unpricedGpuHours"));
+                     Text(part, "unpricedGpuHours"),
+                     part.contains("idleGpuHours") ? Text(part, "idleGpuHours") : "");
 }
 
 void PrintFocus(const Json& bill, std::ostream& out) {

@@ -176,12 +176,38 @@ void UseReader::TakeRows(const wire::UseRows& rows) {
   const absl::MutexLock lock(&mutex_);
   row.failures = row_.failures;
   row_ = std::move(row);
-  history_.Note(measured.samples, now);
+  TellLedger(pods, history_.Note(measured.samples, now), now);
   read_at_ = now;
   if (std::exchange(failing_, false)) spdlog::info("use of GPUs: told again");
   if (rows.unreadable > 0) {
     spdlog::debug("use of GPUs: {} rows say nothing of a GPU or pod", rows.unreadable);
   }
+}
+
+// `pods` are as they were before this measurement: a span ends with the one before it.
+void UseReader::TellLedger(std::span<const PodView> pods, const std::vector<PodUid>& grown,
+                           Instant now) {
+  if (ledger_ == nullptr) return;
+  std::vector<IdleSpan> idle;
+  for (const PodView& pod : pods) {
+    if (!pod.use || !pod.use->idle_since) continue;
+    idle.push_back({pod.uid, *pod.use->idle_since, pod.use->measured});
+  }
+  PastNews news;
+  news.at = now;
+  const auto hand_over = [&] {
+    ledger_->NotePast(std::exchange(news, PastNews()));
+    news.at = now;
+  };
+  for (IdleSpan& span : idle_.Note(idle)) {
+    news.idle.push_back(std::move(span));
+    if (news.idle.size() == kMostTold) hand_over();
+  }
+  for (const PodUid& uid : grown) {
+    news.work.push_back({uid, *history_.Find(uid)});
+    if (news.idle.size() + news.work.size() >= kMostTold) hand_over();
+  }
+  if (!news.empty()) hand_over();
 }
 
 void UseReader::NoteFailure(std::string_view why) {

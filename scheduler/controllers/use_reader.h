@@ -5,7 +5,8 @@
 // that several pods share the use of the card counts for each: only where nobody uses it is any of
 // them idle. Of a gang the busiest member counts for all. What is not measured is not idle.
 //
-// What pods did from then on is kept beside (UseHistory), for advice.
+// What pods did from then on is kept beside (UseHistory), for advice; it and the spans in which
+// they did nothing go to the ledger, so that a restart forgets neither.
 //
 // Thread rule: Take by one thread at a time, the rest from any. Cost of Take: O(rows + pods log
 // pods) outside the engine's lock, which is held for a few hundred pods at a time.
@@ -23,9 +24,11 @@
 #include "absl/status/statusor.h"
 #include "absl/synchronization/mutex.h"
 #include "scheduler/advice/use_history.h"
+#include "scheduler/controllers/idle_spans.h"
 #include "scheduler/facts/gpu_use.h"
 #include "scheduler/host/host.h"
 #include "scheduler/metrics/metrics.h"
+#include "scheduler/ports/ledger.h"
 #include "scheduler/wire/agents/use_rows.h"
 
 namespace tranche {
@@ -43,9 +46,15 @@ Measurement MeasurePods(std::span<const PodView> pods, std::span<const wire::Use
 
 class UseReader {
  public:
-  // `host` outlives this; `now`: since when answers are awaited.
-  UseReader(Host& host, int idle_percent, Instant now)
-      : host_(host), idle_permille_(idle_percent * 10), read_at_(now) {}
+  // Rows that go to the ledger at a time: its commits stay short.
+  static constexpr std::size_t kMostTold = 256;
+
+  // `host` outlives this, and `ledger`, if any; `now`: since when answers are awaited; `before`:
+  // what the ledger knew.
+  UseReader(Host& host, int idle_percent, Instant now, Ledger* ledger, std::vector<PodWork> before)
+      : host_(host), idle_permille_(idle_percent * 10), ledger_(ledger), read_at_(now) {
+    history_.Restore(std::move(before));
+  }
 
   // An answer of Prometheus, or why there is none.
   void Take(const absl::StatusOr<std::string>& answer);
@@ -56,14 +65,19 @@ class UseReader {
  private:
   void TakeRows(const wire::UseRows& rows);
   void NoteFailure(std::string_view why);
+  // What there is to tell of these now.
+  void TellLedger(std::span<const PodView> pods, const std::vector<PodUid>& grown, Instant now)
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
 
   Host& host_;
   const int idle_permille_;
+  Ledger* const ledger_;  // null: nothing is told
   mutable absl::Mutex mutex_;
   Instant read_at_ ABSL_GUARDED_BY(mutex_);  // the last answer
   bool failing_ ABSL_GUARDED_BY(mutex_) = false;
   metrics::UseRow row_ ABSL_GUARDED_BY(mutex_);
   UseHistory history_ ABSL_GUARDED_BY(mutex_);
+  IdleSpans idle_ ABSL_GUARDED_BY(mutex_);
 };
 
 }  // namespace tranche

@@ -37,6 +37,7 @@
 #include "scheduler/engine/state/views.h"
 #include "scheduler/engine/teams/moved_namespaces.h"
 #include "scheduler/facts/allocation.h"
+#include "scheduler/facts/asked_before.h"
 #include "scheduler/facts/gates.h"
 #include "scheduler/facts/gpu_use.h"
 #include "scheduler/facts/metering.h"
@@ -98,6 +99,9 @@ class Engine {
   void RemoveNamespaceCap(const NamespacedName& cap, Instant now);
   // What the ledger remembers, before the first pod.
   void Restore(MeterHistory history);
+  // What pods asked for before, and when: where room is kept for what usually comes, and advice,
+  // begin with it. Before the first pod. Cost: about 2 us a pod.
+  void Recall(std::span<const AskedBefore> pods, Instant now);
   // What checkpoints tell of budgets stands for what came before, of which nothing else tells.
   void RestoreUse(const std::vector<RestoredUse>& uses, Instant now);
   // Where budgets stand, by uid.

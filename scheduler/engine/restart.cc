@@ -8,6 +8,11 @@ namespace tranche {
 
 void Engine::Restore(MeterHistory history) { parts_->metering.Restore(std::move(history)); }
 
+void Engine::Recall(std::span<const AskedBefore> pods, Instant now) {
+  parts_->Advance(now);
+  parts_->demand_notes.Recall(pods, now);
+}
+
 void Engine::RestoreUse(const std::vector<RestoredUse>& uses, Instant now) {
   EngineParts& parts = *parts_;
   ClusterState& cluster = parts.cluster;

@@ -3,7 +3,10 @@
 // Plain values; any thread.
 #pragma once
 
+#include <cstdint>
 #include <optional>
+#include <string>
+#include <vector>
 
 #include "topology/base/ids.h"
 #include "topology/base/units.h"
@@ -24,6 +27,32 @@ struct GpuUse {
   Instant measured;
   std::optional<Instant> idle_since;  // no measurement since found work, and none is missing
   friend bool operator==(const GpuUse&, const GpuUse&) = default;
+};
+
+// What one device of a pod did, over all hours that counted.
+struct DeviceHistory {
+  std::string device;                    // its UUID, and "/" and the instance of one of MIG
+  int busiest_hour = 0;                  // permille of the time
+  std::optional<Mebibytes> most_memory;  // nullopt: never told
+  friend bool operator==(const DeviceHistory&, const DeviceHistory&) = default;
+};
+struct WorkHistory {
+  int64_t hours = 0;                   // that counted
+  std::vector<DeviceHistory> devices;  // ascending device
+  friend bool operator==(const WorkHistory&, const WorkHistory&) = default;
+};
+struct PodWork {
+  PodUid uid;
+  WorkHistory work;
+  friend bool operator==(const PodWork&, const PodWork&) = default;
+};
+
+// A pod held its devices so long and did nothing with them.
+struct IdleSpan {
+  PodUid uid;
+  Instant since;
+  Instant until;
+  friend bool operator==(const IdleSpan&, const IdleSpan&) = default;
 };
 
 // What was measured is good for so long; who tells nothing any more tells nothing of idleness.

@@ -1,5 +1,5 @@
 // What happened in the cluster, as the ledger keeps it so that it can be lived through again: pods
-// as they came, started and ended, and what nodes and policies said from when on.
+// as they came, started and ended, what they did, and what nodes and policies said from when on.
 //
 // Plain values.
 #pragma once
@@ -10,6 +10,7 @@
 #include <utility>
 #include <vector>
 
+#include "scheduler/facts/gpu_use.h"
 #include "topology/base/ids.h"
 #include "topology/base/units.h"
 
@@ -61,8 +62,13 @@ struct PastNews {
     std::vector<PodUid> pods;
     std::vector<std::pair<std::string, std::string>> objects;  // kind, name
   };
-  std::optional<Rest> rest;
-  bool empty() const { return pods.empty() && changes.empty() && !rest; }
+  std::optional<Rest> rest = std::nullopt;
+  // Each takes the place of what was told of its pod before; of a span, of one with its `since`.
+  std::vector<PodWork> work = {};
+  std::vector<IdleSpan> idle = {};
+  bool empty() const {
+    return pods.empty() && changes.empty() && work.empty() && idle.empty() && !rest;
+  }
 };
 
 }  // namespace tranche

@@ -15,8 +15,10 @@ Host::Host(HostOptions options, Clock& clock)
     absl::StatusOr<Allocation> held = wire::DecodeAllocation(interval.devices);
     if (held.ok()) interval.allocation = *std::move(held);
   }
-  engine.With(EngineCaller::kStart,
-              [&options](Engine& one, Instant) { one.Restore(std::move(options.history)); });
+  engine.With(EngineCaller::kStart, [&options](Engine& one, Instant now) {
+    one.Restore(std::move(options.history));
+    one.Recall(options.asked, now);
+  });
 }
 
 }  // namespace tranche

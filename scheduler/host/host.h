@@ -5,7 +5,9 @@
 
 #include <chrono>
 #include <functional>
+#include <vector>
 
+#include "scheduler/facts/asked_before.h"
 #include "scheduler/host/cluster_intake.h"
 #include "scheduler/host/engine_host.h"
 #include "scheduler/host/policy_intake.h"
@@ -21,7 +23,8 @@ struct HostOptions {
   std::function<bool()> may_write = nullptr;
   // Where metering goes; null: nowhere.
   Ledger* ledger = nullptr;
-  MeterHistory history;  // what that ledger remembers
+  MeterHistory history;            // what that ledger remembers
+  std::vector<AskedBefore> asked;  // likewise
   UseReading use = UseReading::kOff;
 };
 

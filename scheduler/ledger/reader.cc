@@ -98,6 +98,8 @@ absl::StatusOr<Bill> Reader::MakeBill(BillQuery query) {
   span.from = query.from;
   span.to = query.to;
   span.now = query.to;
+  TRANCHE_ASSIGN_OR_RETURN(const std::vector<IdleSpan> idle,
+                           ReadIdle(impl_->database, query.from, query.to));
   const auto add = [&](const ExportRow& row) {
     const OpenInterval& held = row.interval;
     BillUse use;
@@ -110,6 +112,9 @@ absl::StatusOr<Bill> Reader::MakeBill(BillQuery query) {
     use.charge = held.parts[0].charge;
     for (const RefundedPart& part : row.refunds) {
       use.refunds.push_back({MillisOf(part.span.start), MillisOf(part.span.end), part.charge});
+    }
+    for (const IdleSpan& one : std::ranges::equal_range(idle, held.uid, {}, &IdleSpan::uid)) {
+      use.idle.push_back({MillisOf(one.since), MillisOf(one.until)});
     }
     uses.push_back(std::move(use));
   };
@@ -126,6 +131,12 @@ absl::StatusOr<Bill> Reader::MakeBill(BillQuery query) {
 absl::StatusOr<RecordedPast> Reader::Past(Instant since, Instant until) {
   return ReadRecorded(impl_->database, since, until);
 }
+
+absl::StatusOr<RecordedPast> Reader::Asked(const AskedQuery& query) {
+  return ReadAsked(impl_->database, query);
+}
+
+absl::StatusOr<std::vector<PodWork>> Reader::Work() { return ReadWork(impl_->database); }
 
 absl::Status Reader::Export(const ReportQuery& query,
                             const std::function<void(const ExportRow&)>& row) {

@@ -98,6 +98,10 @@ class Reader {
   absl::StatusOr<Bill> MakeBill(BillQuery query);
   // What happened between the two, and what was so when it began. Errors: DataLoss.
   absl::StatusOr<RecordedPast> Past(Instant since, Instant until);
+  // Of them the pods that came last. Errors: DataLoss.
+  absl::StatusOr<RecordedPast> Asked(const AskedQuery& query);
+  // What running pods did, as it was told last. Ascending uid.
+  absl::StatusOr<std::vector<PodWork>> Work();
   // Intervals that overlap the span, ascending start, uid, interval, model.
   absl::Status Export(const ReportQuery& query, const std::function<void(const ExportRow&)>& row);
 

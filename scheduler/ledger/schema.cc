@@ -213,7 +213,29 @@ CREATE TABLE past_span(
 ) STRICT, WITHOUT ROWID;
 )sql";
 
-constexpr MigrationStep kSteps[] = {{1, kVersion1}, {2, kVersion2}, {3, kVersion3}, {4, kVersion4}};
+// What pods did with their devices: likewise.
+constexpr std::string_view kVersion5 = R"sql(
+CREATE TABLE past_idle(
+  uid TEXT NOT NULL,
+  since INTEGER NOT NULL,
+  until INTEGER NOT NULL CHECK (until > since),
+  PRIMARY KEY (uid, since)
+) STRICT, WITHOUT ROWID;
+CREATE INDEX past_idle_until ON past_idle(until);
+
+CREATE TABLE past_work(
+  uid TEXT NOT NULL,
+  device TEXT NOT NULL,
+  hours INTEGER NOT NULL,
+  busiest INTEGER NOT NULL CHECK (busiest BETWEEN 0 AND 1000),
+  memory INTEGER,
+  told INTEGER NOT NULL,
+  PRIMARY KEY (uid, device)
+) STRICT, WITHOUT ROWID;
+)sql";
+
+constexpr MigrationStep kSteps[] = {
+    {1, kVersion1}, {2, kVersion2}, {3, kVersion3}, {4, kVersion4}, {5, kVersion5}};
 static_assert(std::size(kSteps) == kSchemaVersion);
 
 // What calls itself a later version than this is damaged, not new.

@@ -12,7 +12,7 @@
 namespace tranche::ledger {
 
 inline constexpr int64_t kApplicationId = 0x54524e43;  // "TRNC"
-inline constexpr int64_t kSchemaVersion = 4;
+inline constexpr int64_t kSchemaVersion = 5;
 
 // Sets every setting of a writing connection and reads it back. Errors: Internal naming
 // the setting, what was wanted and what it is.

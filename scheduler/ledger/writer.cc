@@ -10,6 +10,7 @@
 #include "scheduler/ledger/backup.h"
 #include "scheduler/ledger/files.h"
 #include "scheduler/ledger/schema.h"
+#include "scheduler/ledger/sqlite/numbers.h"
 #include "topology/base/plant.h"
 #include "topology/base/status.h"
 
@@ -103,10 +104,9 @@ void Writer::NoteFleet(FleetNews news) {
 
 void Writer::NotePast(PastNews news) {
   std::string refused;
-  const std::size_t bad = Sift(news.pods, refused) + Sift(news.changes, refused);
-  Group group;
-  group.past = std::move(news);
-  Enqueue(std::move(group), bad, refused);
+  const std::size_t bad = Sift(news.pods, refused) + Sift(news.changes, refused) +
+                          Sift(news.work, refused) + Sift(news.idle, refused);
+  Enqueue({{}, {}, {}, std::nullopt, std::move(news)}, bad, refused);
 }
 
 void Writer::Enqueue(Group group, std::size_t bad, const std::string& refused) {
@@ -413,8 +413,7 @@ absl::Status Writer::Write() {
     TRANCHE_RETURN_IF_ERROR(connection_.past->Keep(group.past, past_problem_));
   }
   if (batch_.beat) {
-    const int64_t now = batch_.beat->now.time_since_epoch().count();
-    TRANCHE_RETURN_IF_ERROR(book.Beat(now, batch_.beat->decay));
+    TRANCHE_RETURN_IF_ERROR(book.Beat(MillisOf(batch_.beat->now), batch_.beat->decay));
   }
   TRANCHE_RETURN_IF_ERROR(book.Flush(Book::Mark::kWhenDue));
   TRANCHE_RETURN_IF_ERROR(transaction.Commit());

@@ -89,7 +89,8 @@ class Writer {
     PastNews past = {};
     std::size_t size() const {
       return events.size() + closings.size() + restored.size() + (fleet ? 1 : 0) +
-             past.pods.size() + past.changes.size() + (past.rest ? 1 : 0);
+             past.pods.size() + past.changes.size() + past.work.size() + past.idle.size() +
+             (past.rest ? 1 : 0);
     }
   };
   struct Beat {

@@ -5,16 +5,29 @@
 
 #include <cstdint>
 #include <functional>
+#include <vector>
 
 #include "scheduler/controllers/forecaster.h"
+#include "scheduler/facts/asked_before.h"
+#include "scheduler/facts/gpu_use.h"
 #include "scheduler/host/host.h"
 #include "scheduler/ledger/sqlite_ledger.h"
 #include "scheduler/server/config.h"
 
 namespace tranche {
 
+// What the ledger tells of before that is no part of what is charged.
+struct Remembered {
+  std::vector<AskedBefore> asked;  // of the last days, the last pods
+  std::vector<PodWork> work;
+};
+// Read from the ledger's file; without it, or where it cannot be read, nothing. Cost: about 5 us a
+// pod.
+Remembered Remember(const ServeConfig& config, Instant now);
+
 // Takes the history out of `book` (null: nothing is kept over a restart), from which `runs` learns.
 HostOptions MakeHostOptions(const ServeConfig& config, int64_t epoch, ledger::SqliteLedger* book,
-                            RunNotes& runs, std::function<bool()> may_write);
+                            std::vector<AskedBefore> asked, RunNotes& runs,
+                            std::function<bool()> may_write);
 
 }  // namespace tranche

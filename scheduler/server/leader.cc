@@ -69,7 +69,10 @@ struct LeaderServices::Impl {
         system(book ? book->last_time() : Instant()),
         manual(config.manual_clock ? std::make_unique<ManualClock>(system.Now()) : nullptr),
         clock(manual ? static_cast<Clock&>(*manual) : system),
-        host(MakeHostOptions(config, epoch, book.get(), runs, process.may_write), clock),
+        remembered(book ? Remember(config, clock.Now()) : Remembered()),
+        host(MakeHostOptions(config, epoch, book.get(), std::move(remembered.asked), runs,
+                             process.may_write),
+             clock),
         own_timers(process.threads.timers ? nullptr : std::make_unique<ThreadTimers>()),
         timers(own_timers ? *own_timers : *process.threads.timers),
         adviser([this] { return Look(); }, [this] { return use_source.history(); }) {
@@ -107,6 +110,7 @@ struct LeaderServices::Impl {
   std::unique_ptr<ManualClock> manual;  // null: the system clock is the time
   Clock& clock;
   RunNotes runs;  // of the host's effects
+  Remembered remembered;
   Host host;
   PastRecorder past_recorder{host.cluster, config.past_days > 0 ? book.get() : nullptr, clock,
                              PolicyDefaults(config)};
@@ -126,7 +130,8 @@ struct LeaderServices::Impl {
   std::unique_ptr<AuditApi> audit;
   std::unique_ptr<StatusWriter> status_writer;
   std::unique_ptr<FleetCare> fleet_care;
-  UseSource use_source{config.use, host, clock};
+  UseSource use_source{config.use, host, clock, config.past_days > 0 ? book.get() : nullptr,
+                       std::move(remembered.work)};
   Adviser adviser;
   UsageApi usage{config.ledger, host.engine, clock, process.threads.reader};
   WhatIfApi what_if{host.engine};

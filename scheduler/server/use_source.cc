@@ -77,11 +77,12 @@ std::string UseTarget(const UseOptions& options) {
 }
 
 struct UseSource::Impl {
-  Impl(const UseOptions& given, Host& host, const Clock& time)
+  Impl(const UseOptions& given, Host& host, const Clock& time, Ledger* ledger,
+       std::vector<PodWork> before)
       : options(given),
         clock(time),
         client(context, stop, ClientOf(given)),
-        reader(host, given.idle_percent, time.Now()) {}
+        reader(host, given.idle_percent, time.Now(), ledger, std::move(before)) {}
 
   asio::awaitable<void> Run() {
     for (std::chrono::milliseconds pause = kFirst; co_await stop.Sleep(pause);
@@ -105,8 +106,11 @@ struct UseSource::Impl {
   std::thread thread;
 };
 
-UseSource::UseSource(const UseOptions& options, Host& host, const Clock& clock)
-    : impl_(options.prometheus.empty() ? nullptr : std::make_unique<Impl>(options, host, clock)) {}
+UseSource::UseSource(const UseOptions& options, Host& host, const Clock& clock, Ledger* ledger,
+                     std::vector<PodWork> before)
+    : impl_(options.prometheus.empty()
+                ? nullptr
+                : std::make_unique<Impl>(options, host, clock, ledger, std::move(before))) {}
 
 UseSource::~UseSource() { End(); }
 

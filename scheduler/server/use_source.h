@@ -7,11 +7,13 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <vector>
 
 #include "scheduler/advice/use_history.h"
 #include "scheduler/host/host.h"
 #include "scheduler/metrics/metrics.h"
 #include "scheduler/ports/clock.h"
+#include "scheduler/ports/ledger.h"
 #include "scheduler/server/config.h"
 
 namespace tranche {
@@ -25,8 +27,10 @@ std::string UseTarget(const UseOptions& options);
 
 class UseSource {
  public:
-  // Asks nobody where the options name nobody. All outlive this.
-  UseSource(const UseOptions& options, Host& host, const Clock& clock);
+  // Asks nobody where the options name nobody. All outlive this. `ledger`: told what pods did;
+  // null: nobody is. `before`: what it knew.
+  UseSource(const UseOptions& options, Host& host, const Clock& clock, Ledger* ledger,
+            std::vector<PodWork> before);
   ~UseSource();
   UseSource(const UseSource&) = delete;
   UseSource& operator=(const UseSource&) = delete;

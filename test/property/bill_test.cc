@@ -25,7 +25,8 @@ struct SlowPart {
 };
 struct SlowBill {
   std::map<std::string, SlowPart> rows;
-  SlowPart fleet, used, free, refunded;
+  std::map<std::string, SlowPart> idle_of;  // by row
+  SlowPart fleet, used, idle, free, refunded;
   Int128 unknown = 0;
 };
 
@@ -106,9 +107,21 @@ class BillProperty : public test::BudgetProperty {
         refund.charge = {Between(0, use.charge.compute), Between(0, use.charge.memory)};
         use.refunds.push_back(refund);
       }
+      use.idle = SomeIdleness(use);
       uses.push_back(std::move(use));
     }
     return uses;
+  }
+  // Also beyond what is held.
+  std::vector<BillSpan> SomeIdleness(const BillUse& use) {
+    std::vector<BillSpan> spans;
+    int64_t at = use.from - kStep;
+    for (int64_t count = Between(0, 3); count > 0; --count) {
+      const int64_t from = at + Between(0, 200) * kStep;
+      at = from + Between(1, 200) * kStep;
+      spans.push_back({from, at});
+    }
+    return spans;
   }
 
   static std::string KeyOf(const BillUse& use, BillBy by, const NodeOffer* offer, int64_t at) {
@@ -201,6 +214,11 @@ class BillProperty : public test::BudgetProperty {
       const Int128 net = too_much ? kept * capacity / held : kept;
       add(row, net);
       add(bill.used, net);
+      for (const BillSpan& span : use->idle) {
+        if (at < span.from || at >= span.until) continue;
+        add(bill.idle_of[KeyOf(*use, by, offer, at)], net);
+        add(bill.idle, net);
+      }
       add(bill.refunded, gross - net);
       rest -= gross;
     }
@@ -232,6 +250,8 @@ TEST_F(BillProperty, IsWhatComesOfLookingAtEveryMinuteAndItsPartsAddUp) {
 
     ExpectSame(bill->fleet, slow.fleet, "fleet");
     ExpectSame(bill->used, slow.used, "used");
+    ExpectSame(bill->idle, slow.idle, "idle");
+    EXPECT_LE(bill->idle.cents, bill->used.cents);
     ExpectSame(bill->free, slow.free, "free");
     ExpectSame(bill->refunded, slow.refunded, "refunded");
     EXPECT_TRUE(bill->unknown == slow.unknown);
@@ -242,6 +262,10 @@ TEST_F(BillProperty, IsWhatComesOfLookingAtEveryMinuteAndItsPartsAddUp) {
           query.by == BillBy::kDay ? std::to_string(std::stoi(row.key.substr(8))) : row.key;
       ASSERT_TRUE(slow.rows.contains(key)) << key;
       ExpectSame(row.part, slow.rows.at(key), row.key);
+      const auto idle = slow.idle_of.find(key);
+      ExpectSame(row.idle, idle == slow.idle_of.end() ? SlowPart() : idle->second,
+                 row.key + ", idle");
+      EXPECT_LE(row.idle.cents, row.part.cents) << row.key;
       cents += row.part.cents;
       // No part is further than a cent from what it is.
       const Int128 cent = Int128{kQuantaPerGpu} * 3'600'000 * 10'000;

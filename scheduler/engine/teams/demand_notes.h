@@ -2,8 +2,11 @@
 // kinds a request counts as, a handful.
 #pragma once
 
+#include <span>
+
 #include "scheduler/advice/demand.h"
 #include "scheduler/engine/state/cluster_state.h"
+#include "scheduler/facts/asked_before.h"
 
 namespace tranche {
 
@@ -14,6 +17,8 @@ class DemandNotes {
   // The pod wants devices, or has them.
   void Note(PodRecord& record, Instant now);
   void End(PodRecord& record, Instant now);
+  // What pods asked for before the first one was told of.
+  void Recall(std::span<const AskedBefore> pods, Instant now);
 
   DemandLog log;
 

@@ -122,6 +122,11 @@ int64_t GivenBack(const BillUse& use, int64_t at) {
   return std::min(LargerOf(use.charge), LargerOf(sum));
 }
 
+bool IsIdle(const BillUse& use, int64_t at) {
+  const auto after = std::ranges::upper_bound(use.idle, at, {}, &BillSpan::from);
+  return after != use.idle.begin() && at < std::prev(after)->until;
+}
+
 std::string DayText(int64_t at) {
   const std::chrono::year_month_day day(std::chrono::floor<std::chrono::days>(Instant(Millis(at))));
   return fmt::format("{:04}-{:02}-{:02}", static_cast<int>(day.year()),
@@ -178,7 +183,7 @@ class Biller {
                       DayText(from_), DayText(to_), fmt::join(currencies_, " and ")));
     }
     if (!currencies_.empty()) bill_.currency = *currencies_.begin();
-    for (auto& [key, part] : rows_) bill_.rows.push_back({key, part});
+    for (auto& [key, row] : rows_) bill_.rows.push_back({key, row.part, row.idle});
     Round();
     return std::move(bill_);
   }
@@ -196,6 +201,10 @@ class Biller {
       for (const BillRefund& refund : use->refunds) {
         add(refund.from);
         add(refund.until);
+      }
+      for (const BillSpan& span : use->idle) {
+        add(span.from);
+        add(span.until);
       }
     }
     if (node_ != nullptr) {
@@ -247,7 +256,7 @@ class Biller {
     for (const BillUse* const use : active) {
       const int64_t share = LargerOf(use->charge);
       const int64_t kept = share - GivenBack(*use, at);
-      BillPart& row = rows_[KeyOf(*use, at, offer)];
+      auto& [row, idle] = rows_[KeyOf(*use, at, offer)];
       if (capacity == 0) {
         AddTo(bill_.unknown, kept, length);
         AddTo(row.quantity, kept, length);
@@ -258,6 +267,10 @@ class Biller {
       const int64_t net = part_of(kept);
       Count(row, net, length, price);
       Count(bill_.used, net, length, price);
+      if (IsIdle(*use, at)) {
+        Count(idle, net, length, price);
+        Count(bill_.idle, net, length, price);
+      }
       Count(bill_.refunded, gross - net, length, price);
       free -= gross;
     }
@@ -313,6 +326,13 @@ class Biller {
       --left;
     }
     bill_.used.cents = bill_.fleet.cents - bill_.free.cents - bill_.refunded.cents;
+    // A part of what is there already: no cent is left over. It is never more than the whole.
+    const auto round = [](BillPart& idle, const BillPart& all) {
+      const auto cents = static_cast<int64_t>((idle.money + kCentMoney / 2) / kCentMoney);
+      idle.cents = std::min(cents, all.cents);
+    };
+    for (BillRow& row : bill_.rows) round(row.idle, row.part);
+    round(bill_.idle, bill_.used);
   }
 
   const BillQuery& query_;
@@ -321,7 +341,11 @@ class Biller {
   const int64_t to_;
   const Timeline<NodeOffer>* node_ = nullptr;
   const std::string* model_ = nullptr;
-  std::map<std::string, BillPart> rows_;
+  struct Row {
+    BillPart part;
+    BillPart idle;
+  };
+  std::map<std::string, Row> rows_;
   std::set<std::string> currencies_;
   bool overflow_ = false;
   Bill bill_;

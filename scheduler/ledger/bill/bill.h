@@ -58,6 +58,11 @@ struct BillRefund {
   Charge charge;
 };
 
+struct BillSpan {
+  int64_t from = 0;
+  int64_t until = 0;
+};
+
 // GPUs of one model that a pod held.
 struct BillUse {
   std::string node;
@@ -68,6 +73,7 @@ struct BillUse {
   int64_t until = 0;
   Charge charge;
   std::vector<BillRefund> refunds;
+  std::vector<BillSpan> idle;  // what was measured found no work; ascending, none meet
 };
 
 struct BillPart {
@@ -79,6 +85,7 @@ struct BillPart {
 struct BillRow {
   std::string key;  // a team, ...; of a day "2026-03-01"; "": none
   BillPart part;
+  BillPart idle;  // of it
 };
 
 struct Bill {
@@ -92,6 +99,7 @@ struct Bill {
   std::vector<BillRow> rows;  // ascending key
   BillPart fleet;             // all GPUs that were there
   BillPart used;              // the rows together, but for what is `unknown`
+  BillPart idle;              // of it
   BillPart free;
   BillPart refunded;
   Int128 unknown = 0;   // used on nodes the ledger does not tell of; in the rows as unpriced

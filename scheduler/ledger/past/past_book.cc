@@ -49,6 +49,25 @@ std::string Malformed(const PastChange& change) {
   return why.empty() ? TooLong("an object", kMostText, change.object.size()) : why;
 }
 
+std::string Malformed(const PodWork& pod) {
+  if (pod.uid.empty()) return "expected the uid of a pod that was measured, found none";
+  std::string why = TooLong("a pod's uid", kMostName, pod.uid.str().size());
+  for (const DeviceHistory& device : pod.work.devices) {
+    if (why.empty()) why = TooLong("a device's name", kMostName, device.device.size());
+    if (device.busiest_hour < 0 || device.busiest_hour > 1000) {
+      return fmt::format("expected a share of an hour from 0 to 1000, found {}",
+                         device.busiest_hour);
+    }
+  }
+  return why;
+}
+
+std::string Malformed(const IdleSpan& span) {
+  if (span.uid.empty()) return "expected the uid of a pod that was idle, found none";
+  if (span.until <= span.since) return "expected an idle span that ends after it began, found none";
+  return TooLong("a pod's uid", kMostName, span.uid.str().size());
+}
+
 absl::Status PastBook::Prepare() {
   if (insert_change_.prepared()) return absl::OkStatus();
   TRANCHE_ASSIGN_OR_RETURN(find_text_,
@@ -75,6 +94,15 @@ absl::Status PastBook::Prepare() {
   TRANCHE_ASSIGN_OR_RETURN(
       insert_change_,
       database_->Prepare("INSERT INTO past_change(at, kind, name, text) VALUES (?, ?, ?, ?)"));
+  TRANCHE_ASSIGN_OR_RETURN(drop_work_, database_->Prepare("DELETE FROM past_work WHERE uid = ?"));
+  TRANCHE_ASSIGN_OR_RETURN(
+      insert_work_,
+      database_->Prepare("INSERT OR REPLACE INTO past_work(uid, device, hours, busiest, memory, "
+                         "told) VALUES (?, ?, ?, ?, ?, ?)"));
+  TRANCHE_ASSIGN_OR_RETURN(
+      insert_idle_,
+      database_->Prepare("INSERT INTO past_idle(uid, since, until) VALUES (?, ?, ?) "
+                         "ON CONFLICT DO UPDATE SET until = max(until, excluded.until)"));
   return absl::OkStatus();
 }
 
@@ -120,6 +148,7 @@ absl::Status PastBook::NotePod(const PastPod& pod) {
     TRANCHE_RETURN_IF_ERROR(
         insert_pod_.RunWith(pod.uid.str(), pod.name.ns, pod.name.name, pod.owner, created, text));
   }
+  if (pod.ended) TRANCHE_RETURN_IF_ERROR(drop_work_.RunWith(pod.uid.str()));
   if (!pod.started && !pod.ended && pod.node.empty()) return absl::OkStatus();
   update_pod_.Bind(pod.uid.str(), pod.node.str());
   update_pod_.BindAt(3, pod.started ? std::optional(MillisOf(*pod.started)) : std::nullopt);
@@ -142,6 +171,23 @@ absl::Status PastBook::NoteChange(const PastChange& change) {
   if (known != newest_->end() && known->second == text) return absl::OkStatus();
   newest_->insert_or_assign(std::move(object), text);
   return insert_change_.RunWith(at, change.kind, change.name, text);
+}
+
+absl::Status PastBook::NoteWork(const PodWork& pod, Instant at) {
+  TRANCHE_RETURN_IF_ERROR(drop_work_.RunWith(pod.uid.str()));
+  for (const DeviceHistory& device : pod.work.devices) {
+    insert_work_.Bind(pod.uid.str(), device.device, pod.work.hours,
+                      static_cast<int64_t>(device.busiest_hour));
+    insert_work_.BindAt(
+        5, device.most_memory ? std::optional(device.most_memory->count()) : std::nullopt);
+    insert_work_.BindAt(6, std::optional(MillisOf(at)));
+    TRANCHE_RETURN_IF_ERROR(insert_work_.Run());
+  }
+  return absl::OkStatus();
+}
+
+absl::Status PastBook::NoteIdle(const IdleSpan& span) {
+  return insert_idle_.RunWith(span.uid.str(), MillisOf(span.since), MillisOf(span.until));
 }
 
 absl::Status PastBook::NoteRest(const PastNews::Rest& rest, Instant at) {
@@ -211,15 +257,31 @@ absl::Status PastBook::Forget(Instant now) {
       "EXISTS (SELECT 1 FROM past_pod WHERE past_pod.text = one.id) AND NOT EXISTS (SELECT 1 FROM "
       "past_change WHERE past_change.text = one.id) LIMIT {})",
       before, most)));
+  TRANCHE_RETURN_IF_ERROR(ForgetUse(before));
   if (forgotten == 0) return absl::OkStatus();
   return database_->Execute(
       fmt::format("UPDATE past_span SET at = max(at, {}) WHERE key = 'from'", before));
+}
+
+absl::Status PastBook::ForgetUse(int64_t before) {
+  const int64_t most = limits_.forgotten_at_once;
+  // Pods of which nobody told that they ended.
+  TRANCHE_RETURN_IF_ERROR(
+      database_->Execute(fmt::format("DELETE FROM past_work WHERE told < {}", before)));
+  TRANCHE_ASSIGN_OR_RETURN(const int64_t spans,
+                           database_->Integer("SELECT count(*) FROM past_idle"));
+  return database_->Execute(fmt::format(
+      "DELETE FROM past_idle WHERE (uid, since) IN (SELECT uid, since FROM past_idle WHERE until < "
+      "{} ORDER BY until LIMIT {})",
+      spans > limits_.most_pods ? kIds : before, most));
 }
 
 absl::Status PastBook::Note(const PastNews& news) {
   TRANCHE_RETURN_IF_ERROR(Prepare());
   if (!newest_) TRANCHE_RETURN_IF_ERROR(LoadNewest());
   for (const PastChange& change : news.changes) TRANCHE_RETURN_IF_ERROR(NoteChange(change));
+  for (const PodWork& pod : news.work) TRANCHE_RETURN_IF_ERROR(NoteWork(pod, news.at));
+  for (const IdleSpan& span : news.idle) TRANCHE_RETURN_IF_ERROR(NoteIdle(span));
   for (const PastPod& pod : news.pods) TRANCHE_RETURN_IF_ERROR(NotePod(pod));
   if (news.rest) {
     TRANCHE_RETURN_IF_ERROR(NoteRest(*news.rest, news.at));

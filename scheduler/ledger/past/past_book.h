@@ -22,10 +22,12 @@ namespace tranche::ledger {
 // Can it be written? Empty: it can.
 std::string Malformed(const PastPod& pod);
 std::string Malformed(const PastChange& change);
+std::string Malformed(const PodWork& pod);
+std::string Malformed(const IdleSpan& span);
 
 struct PastLimits {
   Millis kept{0};  // what ended longer ago is forgotten; not positive: nothing is ever
-  int64_t most_pods = 2'000'000;  // then those that ended first go
+  int64_t most_pods = 2'000'000;  // then those that ended first go; as many idle spans
   Millis forget_every{600'000};
   int64_t forgotten_at_once = 2'000;  // rows of a table, so that a commit stays short
 };
@@ -46,8 +48,11 @@ class PastBook {
   absl::Status LoadNewest();
   absl::Status NotePod(const PastPod& pod);
   absl::Status NoteChange(const PastChange& change);
+  absl::Status NoteWork(const PodWork& pod, Instant at);
+  absl::Status NoteIdle(const IdleSpan& span);
   absl::Status NoteRest(const PastNews::Rest& rest, Instant at);
   absl::Status Forget(Instant now);
+  absl::Status ForgetUse(int64_t before);
   absl::StatusOr<int64_t> TextId(const std::string& text, int64_t at);
 
   Database* database_;
@@ -61,6 +66,9 @@ class PastBook {
   Statement insert_pod_;
   Statement update_pod_;
   Statement insert_change_;
+  Statement drop_work_;
+  Statement insert_work_;
+  Statement insert_idle_;
 };
 
 }  // namespace tranche::ledger

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <functional>
 #include <map>
 #include <tuple>
 #include <utility>
@@ -42,13 +43,36 @@ absl::Status ReadChanges(Database& database, Instant since, Instant until, Recor
   return absl::OkStatus();
 }
 
-absl::Status ReadPods(Database& database, Instant since, Instant until, RecordedPast& past) {
+// What each object of a kind said last.
+absl::Status ReadLast(Database& database, const std::string& kind, Instant until,
+                      RecordedPast& past) {
+  TRANCHE_ASSIGN_OR_RETURN(
+      Statement rows,
+      database.Prepare("SELECT at, name, text FROM past_change AS one WHERE kind = ?1 AND at < ?2 "
+                       "AND NOT EXISTS (SELECT 1 FROM past_change AS later WHERE later.kind = ?1 "
+                       "AND later.name = one.name AND later.at < ?2 AND later.id > one.id) "
+                       "ORDER BY name"));
+  rows.Bind(kind, MillisOf(until));
+  for (;;) {
+    TRANCHE_ASSIGN_OR_RETURN(const bool more, rows.Row());
+    if (!more) return absl::OkStatus();
+    if (rows.Null(2)) continue;
+    past.changes.push_back(
+        {At(rows.Integer(0)), kind, std::string(rows.Bytes(1)), rows.Integer(2)});
+  }
+}
+
+// The last so many of them; negative: all.
+constexpr int64_t kAll = -1;
+absl::Status ReadPods(Database& database, Instant since, Instant until, int64_t most,
+                      RecordedPast& past) {
   TRANCHE_ASSIGN_OR_RETURN(
       Statement rows,
       database.Prepare(fmt::format(
           "SELECT uid, namespace, name, owner, created, text, node, started, devices, ended, how "
-          "FROM past_pod WHERE created < {} AND (ended IS NULL OR ended > {})",
-          MillisOf(until), MillisOf(since))));
+          "FROM past_pod WHERE created < {} AND (ended IS NULL OR ended > {}) {}",
+          MillisOf(until), MillisOf(since),
+          most == kAll ? "" : fmt::format("ORDER BY id DESC LIMIT {}", most))));
   const auto time = [&rows](int column) {
     return rows.Null(column) ? std::nullopt : std::optional(At(rows.Integer(column)));
   };
@@ -93,28 +117,97 @@ absl::Status ReadTexts(Database& database, RecordedPast& past) {
   return absl::OkStatus();
 }
 
+// Since when the file tells what happened. Of versions before 4, which only a writer takes further,
+// it never does.
+absl::StatusOr<std::optional<Instant>> ToldFrom(Database& database) {
+  TRANCHE_ASSIGN_OR_RETURN(const int64_t version, database.Integer("PRAGMA user_version"));
+  if (version < 4) return std::nullopt;
+  TRANCHE_ASSIGN_OR_RETURN(Statement span,
+                           database.Prepare("SELECT at FROM past_span WHERE key = 'from'"));
+  TRANCHE_ASSIGN_OR_RETURN(const bool told, span.Row());
+  if (!told) return std::nullopt;
+  return At(span.Integer(0));
+}
+
+// One look: rows and their texts are of one moment.
+absl::Status AtOnce(Database& database, const std::function<absl::Status()>& read) {
+  TRANCHE_RETURN_IF_ERROR(database.Execute("BEGIN"));
+  const absl::Status status = read();
+  const absl::Status ended = database.Execute("ROLLBACK");
+  return status.ok() ? ended : status;
+}
+
+// What pods did is told from version 5 on.
+absl::StatusOr<bool> TellsUse(Database& database) {
+  TRANCHE_ASSIGN_OR_RETURN(const int64_t version, database.Integer("PRAGMA user_version"));
+  return version >= 5;
+}
+
 }  // namespace
 
 absl::StatusOr<RecordedPast> ReadRecorded(Database& database, Instant since, Instant until) {
   RecordedPast past;
-  // Files of versions 1 to 3, which only a writer takes further, tell nothing of it.
-  TRANCHE_ASSIGN_OR_RETURN(const int64_t version, database.Integer("PRAGMA user_version"));
-  if (version < 4) return past;
-  TRANCHE_ASSIGN_OR_RETURN(Statement span,
-                           database.Prepare("SELECT at FROM past_span WHERE key = 'from'"));
-  TRANCHE_ASSIGN_OR_RETURN(const bool told, span.Row());
-  if (!told) return past;
-  past.from = At(span.Integer(0));
-  span.Reset();
-  // One look: rows and their texts are of one moment.
-  TRANCHE_RETURN_IF_ERROR(database.Execute("BEGIN"));
-  absl::Status status = ReadChanges(database, since, until, past);
-  if (status.ok()) status = ReadPods(database, since, until, past);
-  if (status.ok()) status = ReadTexts(database, past);
-  const absl::Status ended = database.Execute("ROLLBACK");
-  if (!status.ok()) return status;
-  if (!ended.ok()) return ended;
+  TRANCHE_ASSIGN_OR_RETURN(past.from, ToldFrom(database));
+  if (!past.from) return past;
+  const auto read = [&]() -> absl::Status {
+    TRANCHE_RETURN_IF_ERROR(ReadChanges(database, since, until, past));
+    TRANCHE_RETURN_IF_ERROR(ReadPods(database, since, until, kAll, past));
+    return ReadTexts(database, past);
+  };
+  TRANCHE_RETURN_IF_ERROR(AtOnce(database, read));
   return past;
+}
+
+absl::StatusOr<RecordedPast> ReadAsked(Database& database, const AskedQuery& query) {
+  RecordedPast past;
+  TRANCHE_ASSIGN_OR_RETURN(past.from, ToldFrom(database));
+  if (!past.from) return past;
+  const auto read = [&]() -> absl::Status {
+    for (const std::string& kind : query.kinds) {
+      TRANCHE_RETURN_IF_ERROR(ReadLast(database, kind, query.until, past));
+    }
+    TRANCHE_RETURN_IF_ERROR(ReadPods(database, query.since, query.until, query.most, past));
+    return ReadTexts(database, past);
+  };
+  TRANCHE_RETURN_IF_ERROR(AtOnce(database, read));
+  return past;
+}
+
+absl::StatusOr<std::vector<PodWork>> ReadWork(Database& database) {
+  std::vector<PodWork> pods;
+  TRANCHE_ASSIGN_OR_RETURN(const bool told, TellsUse(database));
+  if (!told) return pods;
+  TRANCHE_ASSIGN_OR_RETURN(
+      Statement rows, database.Prepare("SELECT uid, device, hours, busiest, memory FROM past_work "
+                                       "ORDER BY uid, device"));
+  for (;;) {
+    TRANCHE_ASSIGN_OR_RETURN(const bool more, rows.Row());
+    if (!more) return pods;
+    PodUid uid(std::string(rows.Bytes(0)));
+    if (pods.empty() || pods.back().uid != uid) pods.push_back({std::move(uid), {}});
+    WorkHistory& work = pods.back().work;
+    work.hours = rows.Integer(2);
+    DeviceHistory& device = work.devices.emplace_back();
+    device.device = rows.Bytes(1);
+    device.busiest_hour = static_cast<int>(rows.Integer(3));
+    if (!rows.Null(4)) device.most_memory = Mebibytes::Of(rows.Integer(4));
+  }
+}
+
+absl::StatusOr<std::vector<IdleSpan>> ReadIdle(Database& database, Instant since, Instant until) {
+  std::vector<IdleSpan> spans;
+  TRANCHE_ASSIGN_OR_RETURN(const bool told, TellsUse(database));
+  if (!told) return spans;
+  TRANCHE_ASSIGN_OR_RETURN(
+      Statement rows,
+      database.Prepare(fmt::format("SELECT uid, since, until FROM past_idle WHERE until > {} AND "
+                                   "since < {} ORDER BY uid, since",
+                                   MillisOf(since), MillisOf(until))));
+  for (;;) {
+    TRANCHE_ASSIGN_OR_RETURN(const bool more, rows.Row());
+    if (!more) return spans;
+    spans.push_back({PodUid(std::string(rows.Bytes(0))), At(rows.Integer(1)), At(rows.Integer(2))});
+  }
 }
 
 }  // namespace tranche::ledger

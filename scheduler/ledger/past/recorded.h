@@ -45,6 +45,21 @@ struct RecordedPast {
   std::vector<RecordedPod> pods;  // ascending created, uid
 };
 
+// Of the pods that were there between `since` and `until` those that came last, at most `most`, and
+// what objects of these kinds said when it ended.
+struct AskedQuery {
+  Instant since;
+  Instant until;
+  int64_t most = 0;
+  std::vector<std::string> kinds;
+};
+absl::StatusOr<RecordedPast> ReadAsked(Database& database, const AskedQuery& query);
+
+// What running pods did, as it was told last. Ascending uid.
+absl::StatusOr<std::vector<PodWork>> ReadWork(Database& database);
+// When pods did nothing between the two. Ascending uid, since.
+absl::StatusOr<std::vector<IdleSpan>> ReadIdle(Database& database, Instant since, Instant until);
+
 // What was there between `since` and `until`. Of pods those that had not ended by `since`.
 absl::StatusOr<RecordedPast> ReadRecorded(Database& database, Instant since, Instant until);
 

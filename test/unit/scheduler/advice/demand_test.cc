@@ -226,5 +226,25 @@ TEST(KindsOf, GivesAKindForEachSize) {
   EXPECT_THAT(KindsOf(PodRequest(), ""), IsEmpty());
 }
 
+// At a start the pods that are there still are told of by whoever finds them.
+TEST(DemandLog, WhoWasThereArrivesWhenFound) {
+  DemandLog log;
+  log.WasThere(Kind("a"), Minute(0));
+  log.Placed(Kind("a"), Minute(0));
+  log.Began(Kind("a"), Minute(10));
+  log.Placed(Kind("a"), Minute(10));
+  log.Ended(Kind("a"), true, Minute(30));  // it came and went before
+  log.Ended(Kind("a"), true, Minute(60));  // the records end here
+  log.Began(Kind("a"), Minute(60));        // and it is found
+  log.Placed(Kind("a"), Minute(60));
+  const std::vector<DemandRow> rows = log.Rows(Minute(60));
+  ASSERT_EQ(rows.size(), 1U);
+  EXPECT_EQ(rows[0].now, 1);
+  EXPECT_EQ(rows[0].waiting, 0);
+  EXPECT_EQ(rows[0].peak, 2);
+  EXPECT_EQ(rows[0].mean_milli, 1333);
+  EXPECT_EQ(rows[0].arrivals, 2);
+}
+
 }  // namespace THIS_FILE
 }  // namespace tranche

@@ -110,5 +110,30 @@ TEST_F(UseHistoryTest, WhoHoldsNothingAnyMoreIsForgotten) {
   EXPECT_EQ(Text(), "unknown");
 }
 
+TEST_F(UseHistoryTest, GoesOnFromWhatWasKnownBefore) {
+  history_.Restore({{PodUid("p"), {30, {{"G", 200, Mebibytes::Of(6'000)}}}},
+                    {PodUid("gone"), {9, {{"G", 1, std::nullopt}}}}});
+  EXPECT_EQ(Text(), "30 h: G 200 permille 6000 MiB");
+  Minutes(61, 100, 4'000);
+  EXPECT_EQ(Text(), "31 h: G 200 permille 6000 MiB");
+  EXPECT_EQ(history_.Find(PodUid("gone")), nullptr);
+}
+
+TEST_F(UseHistoryTest, WhatWasKnownOfOtherDevicesIsNothing) {
+  history_.Restore({{PodUid("p"), {30, {{"other", 200, std::nullopt}}}}});
+  Minutes(61, 100);
+  EXPECT_EQ(Text(), "1 h: G 100 permille");
+}
+
+TEST_F(UseHistoryTest, TellsWhoHasAnotherHour) {
+  const auto note = [this](int minute) {
+    return history_.Note(std::vector{PodSample{PodUid("p"), {{"G", 5, std::nullopt}}}},
+                         kStart + std::chrono::minutes(minute));
+  };
+  for (int minute = 0; minute < 60; ++minute) EXPECT_TRUE(note(minute).empty()) << minute;
+  EXPECT_EQ(note(60), std::vector{PodUid("p")});
+  EXPECT_TRUE(note(61).empty());
+}
+
 }  // namespace THIS_FILE
 }  // namespace tranche

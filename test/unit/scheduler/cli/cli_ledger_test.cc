@@ -100,7 +100,7 @@ TEST_F(CliLedgerTest, BillIsATableJsonOrTheColumnsOfFocus) {
   EXPECT_THAT(out_.str(),
               HasSubstr("\r\n3.00,USD,2026-03-01T10:00:00Z,2026-03-01T12:00:00Z,Usage,used,"
                         "2026-03-01T10:00:00Z,2026-03-01T12:00:00Z,1.500,GPU-Hours,3.00,Tranche,,,"
-                        "Compute,GPU,team-a,team-a,0.000\r\n"));
+                        "Compute,GPU,team-a,team-a,0.000,0.000\r\n"));
   out_.str("");
   client.output = "json";
   options.by = "day";
@@ -109,6 +109,34 @@ TEST_F(CliLedgerTest, BillIsATableJsonOrTheColumnsOfFocus) {
   client.output = "name";
   EXPECT_EQ(LedgerBill(options, client, out_, err_), 2);
   EXPECT_THAT(err_.str(), HasSubstr("-o: expected one of table csv json yaml jsonpath="));
+}
+
+TEST_F(CliLedgerTest, ABillHasAColumnOfWhatDidNothingWhereThatIsKnown) {
+  WriteTwoTeams();
+  {
+    const auto file = MustOpen();
+    PastNews news;
+    news.at = ledger::Minute(151);
+    news.idle = {{PodUid("uid-a"), ledger::Minute(0), ledger::Minute(60)}};
+    file->NoteFleet(
+        {ledger::Minute(0),
+         {{FleetKind::kNode, "node-1", ledger::NodeText({"node-1", {{"h200", 2}}, {}})}},
+         true});
+    file->NotePast(std::move(news));
+    ASSERT_TRUE(Committed(*file));
+  }
+  LedgerBillOptions options{Span(), "team"};
+  options.span.from = "2026-03-01T10:00:00Z";
+  options.span.to = "2026-03-01T12:00:00Z";
+  EXPECT_EQ(LedgerBill(options, ClientOptions(), out_, err_), 0) << err_.str();
+  EXPECT_THAT(out_.str(), StartsWith("TEAM      GPU-HOURS   IDLE  UNPRICED  COST\n"
+                                     "team-a        1.500  1.000     1.500  0.00\n"
+                                     "team-b        0.749  0.000     0.749  0.00\n"
+                                     "used          1.500  1.000     1.500  0.00\n"
+                                     "free          2.000            2.000  0.00\n"
+                                     "refunded      0.500            0.500  0.00\n"
+                                     "fleet         4.000            4.000  0.00\n"
+                                     "1.000 of the GPU-hours used did nothing, for 0.00\n"));
 }
 
 TEST_F(CliLedgerTest, AnEmptySpanIsAnEmptyReport) {

@@ -10,6 +10,7 @@
 
 #include "scheduler/host/clocks.h"
 #include "test/builders/cluster.h"
+#include "test/fakes/quiet_ledger.h"
 
 namespace tranche {
 namespace THIS_FILE {
@@ -17,21 +18,15 @@ namespace THIS_FILE {
 using testing::ElementsAre;
 using testing::IsEmpty;
 
-class ToldLedger : public Ledger {
+class ToldLedger : public test::QuietLedger {
  public:
   std::vector<std::string> told;
-  void NotePast(PastNews) override {}
   void NoteFleet(FleetNews news) override {
     told.push_back(news.whole ? "whole" : "news");
     for (const FleetFact& fact : news.facts) {
       told.push_back(fact.text.empty() ? fact.key + " gone" : fact.text);
     }
   }
-  void Append(std::vector<MeterEvent>, std::vector<WindowClosing>) override {}
-  void Restore(std::vector<RestoredUse>) override {}
-  void WhenCommitted(std::function<void(bool)> done) override { done(true); }
-  void Heartbeat(Instant, std::vector<DecayRow>) override {}
-  LedgerHealth health() const override { return {}; }
 };
 
 class FleetRecorderTest : public testing::Test {

@@ -5,6 +5,7 @@
 #include <gmock/gmock.h>
 
 #include "test/builders/cluster.h"
+#include "test/fakes/quiet_ledger.h"
 
 namespace tranche {
 namespace THIS_FILE {
@@ -12,7 +13,7 @@ namespace THIS_FILE {
 using ::testing::ElementsAre;
 using ::testing::IsEmpty;
 
-class TellingLedger : public Ledger {
+class TellingLedger : public test::QuietLedger {
  public:
   void NotePast(PastNews news) override {
     for (const PastChange& change : news.changes) {
@@ -30,12 +31,6 @@ class TellingLedger : public Ledger {
     for (const PodUid& uid : news.rest->pods) told.push_back("rest " + uid.str());
     for (const auto& [kind, name] : news.rest->objects) told.push_back("rest " + kind + "/" + name);
   }
-  void NoteFleet(FleetNews) override {}
-  void Append(std::vector<MeterEvent>, std::vector<WindowClosing>) override {}
-  void Restore(std::vector<RestoredUse>) override {}
-  void WhenCommitted(std::function<void(bool)> done) override { done(true); }
-  void Heartbeat(Instant, std::vector<DecayRow>) override {}
-  LedgerHealth health() const override { return {}; }
 
   std::vector<std::string> told;
   Instant came;  // the newest pod

@@ -7,6 +7,7 @@
 
 #include "scheduler/host/clocks.h"
 #include "test/builders/cluster.h"
+#include "test/fakes/quiet_ledger.h"
 
 namespace tranche {
 namespace THIS_FILE {
@@ -183,6 +184,25 @@ TEST(MeasurePodsTest, ASampleIsOfEachDevice) {
   for (const Case& c : kCases) EXPECT_EQ(Samples(c.pod, c.rows), c.samples) << c.what;
 }
 
+// "p 3 h", "p idle 0-10" in minutes since the start of the test.
+class ToldLedger : public test::QuietLedger {
+ public:
+  explicit ToldLedger(Instant start) : start_(start) {}
+  void NotePast(PastNews news) override {
+    ++calls;
+    for (const PodWork& pod : news.work) told.push_back(fmt::format("{} h", pod.work.hours));
+    for (const IdleSpan& span : news.idle) {
+      told.push_back(fmt::format("idle {}-{}", MinuteOf(span.since), MinuteOf(span.until)));
+    }
+  }
+  int calls = 0;
+  std::vector<std::string> told;
+
+ private:
+  int64_t MinuteOf(Instant at) const { return (at - start_) / std::chrono::minutes(1); }
+  const Instant start_;
+};
+
 class UseReaderTest : public testing::Test {
  protected:
   UseReaderTest() {
@@ -225,7 +245,8 @@ class UseReaderTest : public testing::Test {
 
   ManualClock clock_{Instant(std::chrono::hours(24 * 365 * 56))};
   Host host_{HostOptions{}, clock_};
-  UseReader reader_{host_, 1, clock_.Now()};
+  ToldLedger ledger_{clock_.Now()};
+  UseReader reader_{host_, 1, clock_.Now(), &ledger_, {}};
 };
 
 TEST_F(UseReaderTest, TellsTheEngineWhatItIsTold) {
@@ -252,6 +273,32 @@ TEST_F(UseReaderTest, AnHourOfAnswersIsHistory) {
   EXPECT_EQ(work->hours, 1);
   EXPECT_THAT(work->devices, ElementsAre(DeviceHistory{"G1", 0, std::nullopt},
                                          DeviceHistory{"G2", 246, std::nullopt}));
+}
+
+TEST_F(UseReaderTest, TheLedgerIsToldOfHoursAndOfIdleness) {
+  host_.cluster.Receive(Synced());
+  const std::string ns = host_.engine.Pods().at(0).name.ns;
+  for (int minute = 0; minute <= 60; ++minute) {
+    reader_.Take(AnswerOf({RowOf(ns, 1, "0"), RowOf(ns, 2, minute < 45 ? "0" : "0.5")}));
+    clock_.AdvanceBy(Millis(60'000));
+  }
+  EXPECT_THAT(ledger_.told,
+              ElementsAre("idle 0-10", "idle 0-20", "idle 0-30", "idle 0-40", "idle 0-44", "1 h"));
+}
+
+TEST_F(UseReaderTest, WhatTheLedgerKnewIsHistory) {
+  host_.cluster.Receive(Synced());
+  const PodView pod = host_.engine.Pods().at(0);
+  UseReader reader(host_, 1, clock_.Now(), nullptr,
+                   {{pod.uid, {30, {{"G1", 10, {}}, {"G2", 20, {}}}}}});
+  for (int minute = 0; minute <= 60; ++minute) {
+    reader.Take(AnswerOf({RowOf(pod.name.ns, 1, "0.5"), RowOf(pod.name.ns, 2, "0")}));
+    clock_.AdvanceBy(Millis(60'000));
+  }
+  const UseHistory history = reader.history();
+  ASSERT_NE(history.Find(pod.uid), nullptr);
+  EXPECT_EQ(*history.Find(pod.uid),
+            (WorkHistory{31, {{"G1", 500, std::nullopt}, {"G2", 20, std::nullopt}}}));
 }
 
 TEST_F(UseReaderTest, NoAnswerChangesNothingAndIsCounted) {

@@ -88,6 +88,32 @@ TEST_F(BillTest, APodPaysForTheLargerOfItsShares) {
                           "free 0.500 0.50", "refunded 0.000 0.00", "fleet 2.000 2.00"));
 }
 
+TEST_F(BillTest, OfWhatWasUsedThePartIsToldThatDidNothing) {
+  auto ledger = MustOpen();
+  Note(*ledger, Minute(0), {Node("node-1", 2), Price("all", 2'000'000)}, true);
+  Write(*ledger,
+        {Open("a", Minute(0)), Close("a", Minute(120)), Refund("a", Minute(60), Minute(90))});
+  // Before it was there, over the time that was given back, and of somebody else.
+  PastNews news;
+  news.at = Minute(120);
+  news.idle = {{PodUid("a"), Minute(-30), Minute(15)},
+               {PodUid("a"), Minute(45), Minute(105)},
+               {PodUid("b"), Minute(0), Minute(120)}};
+  ledger->NotePast(std::move(news));
+  ASSERT_TRUE(Committed(*ledger));
+  End(std::move(ledger), Minute(240));
+  const absl::StatusOr<Bill> bill = Ask(0, 240);
+  ASSERT_TRUE(bill.ok()) << bill.status();
+  ASSERT_EQ(bill->rows.size(), 1U);
+  for (const BillPart& idle : {bill->rows[0].idle, bill->idle}) {
+    EXPECT_EQ(FormatBilledHours(idle.quantity), "0.750");
+    EXPECT_EQ(FormatCents(idle.cents), "1.50");
+  }
+  EXPECT_THAT(Lines(0, 240), ElementsAre("team-a 1.500 3.00", "used 1.500 3.00", "free 6.000 12.00",
+                                         "refunded 0.500 1.00", "fleet 8.000 16.00"));
+  EXPECT_EQ(FormatBilledHours(Ask(50, 55)->idle.quantity), "0.083");
+}
+
 TEST_F(BillTest, PricesAndPoolsAreThoseOfTheTime) {
   auto ledger = MustOpen();
   Note(*ledger, Minute(0), {Node("node-1", 1), Price("all", 1'000'000)}, true);

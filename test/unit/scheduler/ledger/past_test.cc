@@ -195,5 +195,104 @@ TEST_F(PastTest, WhatNoTableCanHoldIsRefusedAndNamed) {
   EXPECT_THAT(ledger->health().problem, HasSubstr("refused 3 malformed events"));
 }
 
+class PastUseTest : public PastTest {
+ protected:
+  void Tell(Ledger& ledger, int64_t minute, std::vector<PodWork> work, std::vector<IdleSpan> idle) {
+    PastNews news;
+    news.at = Minute(minute);
+    news.work = std::move(work);
+    news.idle = std::move(idle);
+    ledger.NotePast(std::move(news));
+    EXPECT_TRUE(Committed(ledger)) << ledger.health().problem;
+  }
+  static PodWork Worked(const std::string& uid, int64_t hours, int busiest,
+                        std::optional<int64_t> mib = std::nullopt) {
+    PodWork pod{PodUid(uid), {hours, {{"G1", busiest, std::nullopt}}}};
+    if (mib) pod.work.devices[0].most_memory = Mebibytes::Of(*mib);
+    return pod;
+  }
+  static IdleSpan Idle(const std::string& uid, int64_t from, int64_t until) {
+    return {PodUid(uid), Minute(from), Minute(until)};
+  }
+  std::vector<PodWork> Work() {
+    auto reader = Reader::Open(options_.path);
+    EXPECT_TRUE(reader.ok()) << reader.status();
+    auto work = reader->Work();
+    EXPECT_TRUE(work.ok()) << work.status();
+    return work.ok() ? *work : std::vector<PodWork>();
+  }
+  // "uid since-until" of all there is.
+  std::vector<std::string> IdleOf(int64_t since = 0, int64_t until = 1'000'000) {
+    auto database = Database::Open(options_.path, Access::kRead);
+    EXPECT_TRUE(database.ok()) << database.status();
+    const auto spans = ReadIdle(*database, Minute(since), Minute(until));
+    EXPECT_TRUE(spans.ok()) << spans.status();
+    std::vector<std::string> lines;
+    for (const IdleSpan& span : *spans) {
+      lines.push_back(
+          fmt::format("{} {}-{}", span.uid.str(), MinutesOf(span.since), MinutesOf(span.until)));
+    }
+    return lines;
+  }
+};
+
+TEST_F(PastUseTest, WhatAPodDidIsWhatWasToldLastUntilItEnds) {
+  auto ledger = MustOpen();
+  Note(*ledger, 0, {Came("a", 0), Came("b", 0)});
+  Tell(*ledger, 60, {Worked("a", 1, 300, 500), Worked("b", 1, 10)}, {});
+  Tell(*ledger, 120, {Worked("a", 2, 400, 700)}, {});
+  EXPECT_THAT(Work(), ElementsAre(Worked("a", 2, 400, 700), Worked("b", 1, 10)));
+  Note(*ledger, 121, {Ended("b", 121)}, {}, std::nullopt);
+  EXPECT_THAT(Work(), ElementsAre(Worked("a", 2, 400, 700)));
+}
+
+TEST_F(PastUseTest, ASpanOfIdlenessGrows) {
+  auto ledger = MustOpen();
+  Tell(*ledger, 10, {}, {Idle("a", 0, 10), Idle("b", 5, 10)});
+  Tell(*ledger, 20, {}, {Idle("a", 0, 20), Idle("a", 0, 15), Idle("b", 12, 20)});
+  EXPECT_THAT(IdleOf(), ElementsAre("a 0-20", "b 5-10", "b 12-20"));
+  EXPECT_THAT(IdleOf(10, 12), ElementsAre("a 0-20"));
+}
+
+TEST_F(PastUseTest, IsForgottenWithTheRest) {
+  options_.past_kept = std::chrono::minutes(60);
+  auto ledger = MustOpen();
+  Tell(*ledger, 10, {Worked("a", 1, 5)}, {Idle("a", 0, 10), Idle("b", 0, 9)});
+  Tell(*ledger, 69, {}, {Idle("a", 60, 69)});
+  EXPECT_THAT(IdleOf(), ElementsAre("a 0-10", "a 60-69", "b 0-9"));
+  Tell(*ledger, 80, {}, {Idle("a", 60, 80)});
+  EXPECT_THAT(IdleOf(), ElementsAre("a 60-80"));
+  EXPECT_THAT(Work(), IsEmpty());
+}
+
+TEST_F(PastUseTest, WhatCannotBeWrittenIsLeftOutAndSaid) {
+  auto ledger = MustOpen();
+  Tell(*ledger, 10, {Worked("a", 1, 1'001), Worked("", 1, 5)}, {Idle("a", 5, 5), Idle("b", 0, 1)});
+  EXPECT_THAT(Work(), IsEmpty());
+  EXPECT_THAT(IdleOf(), ElementsAre("b 0-1"));
+  EXPECT_THAT(ledger->health().problem, HasSubstr("refused 3 malformed events"));
+}
+
+// Of many pods the last, and of a kind of object what it says now.
+TEST_F(PastTest, ReadsWhatPodsAskedFor) {
+  auto ledger = MustOpen();
+  Note(*ledger, 0, {Came("a", 0), Came("b", 1), Ended("a", 5)},
+       {Says("GPUClass", "c", 0, "old"), Says("GPUClass", "d", 0, "other"),
+        Says("Node", "n", 0, "node")},
+       std::nullopt);
+  PastNews::Rest rest{{PodUid("b"), PodUid("c")}, {{"GPUClass", "c"}, {"Node", "n"}}};
+  Note(*ledger, 10, {Came("c", 10)}, {Says("GPUClass", "c", 10, "new")}, rest);
+  auto reader = Reader::Open(options_.path);
+  ASSERT_TRUE(reader.ok()) << reader.status();
+  const auto all = reader->Asked({Minute(0), Minute(11), 10, {"GPUClass"}});
+  ASSERT_TRUE(all.ok()) << all.status();
+  EXPECT_THAT(PodsOf(*all), ElementsAre("a 0 -1@ 5 1", "b 1 -1@ -1 0", "c 10 -1@ -1 0"));
+  EXPECT_THAT(ChangesOf(*all), ElementsAre("10 GPUClass/c new"));
+  const auto last = reader->Asked({Minute(6), Minute(11), 1, {}});
+  ASSERT_TRUE(last.ok()) << last.status();
+  EXPECT_THAT(PodsOf(*last), ElementsAre("c 10 -1@ -1 0"));
+  EXPECT_THAT(ChangesOf(*last), IsEmpty());
+}
+
 }  // namespace THIS_FILE
 }  // namespace tranche::ledger
