@@ -32,6 +32,9 @@ func (c *ControlPlane) Run(ctx context.Context, p *Process, ready string, limit 
 // Kubeconfig is the file by which the token's owner reaches the API server.
 func (c *ControlPlane) Kubeconfig(token string) []byte { return c.kubeconfig(c.apiURL, token) }
 
+// AdminKubeconfig is the file by which an administrator does.
+func (c *ControlPlane) AdminKubeconfig() []byte { return c.kubeconfig(c.apiURL, adminToken) }
+
 // AdminConfig reaches the API server as an administrator.
 func (c *ControlPlane) AdminConfig() *rest.Config {
 	return &rest.Config{Host: c.apiURL, BearerToken: adminToken, QPS: 2000, Burst: 4000,

@@ -13,9 +13,9 @@ import (
 const workloadControllers = "deployment-controller,replicaset-controller,job-controller,disruption-controller," +
 	"resourceclaim-controller"
 
-// StartControllers runs kube-controller-manager, which writes the statuses that scenarios without it
-// write themselves. The caller stops it.
-func (c *ControlPlane) StartControllers(ctx context.Context) (*Process, error) {
+// StartControllers runs kube-controller-manager with the controllers of the list, which write the
+// statuses that scenarios without them write themselves. The caller stops it.
+func (c *ControlPlane) StartControllers(ctx context.Context, list string) (*Process, error) {
 	ports, err := FreePorts(1)
 	if err != nil {
 		return nil, err
@@ -25,7 +25,7 @@ func (c *ControlPlane) StartControllers(ctx context.Context) (*Process, error) {
 		return nil, err
 	}
 	controllers := NewProcess(c.dir, "kube-controller-manager", filepath.Join(c.programs, "kube-controller-manager"),
-		"--kubeconfig="+kubeconfig, "--controllers="+workloadControllers, "--leader-elect=false",
+		"--kubeconfig="+kubeconfig, "--controllers="+list, "--leader-elect=false",
 		"--bind-address=127.0.0.1", fmt.Sprintf("--secure-port=%d", ports[0]),
 		"--kube-api-qps=200", "--kube-api-burst=400")
 	if err := controllers.Start(); err != nil {

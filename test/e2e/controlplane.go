@@ -166,6 +166,9 @@ func (c *ControlPlane) startScheduler(ctx context.Context, programs string, more
 
 func portOf(url string) string { return url[strings.LastIndex(url, ":")+1:] }
 
+// Processes are the programs that run, in the order of their start.
+func (c *ControlPlane) Processes() []*Process { return slices.Clone(c.processes) }
+
 // Stop ends all programs, the last started first.
 func (c *ControlPlane) Stop() {
 	for i := len(c.processes) - 1; i >= 0; i-- {

@@ -275,7 +275,7 @@ func TestBorrowedClaimsAreTakenBack(t *testing.T) {
 		devices = append(devices, draDevice(fmt.Sprintf("cl-gpu-%d", i), h100, "", "", "80Gi"))
 	}
 	c.owner.publish("claims-dra", devices...)
-	controllers, err := c.owner.StartControllers(c.owner.ctx())
+	controllers, err := c.owner.StartControllers(c.owner.ctx(), workloadControllers)
 	c.owner.must(err)
 	t.Cleanup(func() { controllers.Stop(15 * time.Second) })
 	c.borrower.templated("one")

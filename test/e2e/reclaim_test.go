@@ -96,7 +96,7 @@ func TestWorkEndsWhenItsClassHasHadItsTime(t *testing.T) {
 func (c *teams) crowd(replicas int32) {
 	c.Helper()
 	s := c.borrower
-	controllers, err := s.StartControllers(s.ctx())
+	controllers, err := s.StartControllers(s.ctx(), workloadControllers)
 	s.must(err)
 	pod := WholeCards(1).Pod("", map[string]string{fleetKey: s.fleet})
 	seconds := int64(crowdGrace / time.Second)
