@@ -1,8 +1,8 @@
 #!/usr/bin/env bash
-# Builds etcd, kube-apiserver, kube-scheduler and kube-controller-manager of one Kubernetes version
-# from Go modules.
+# Builds etcd, kube-apiserver, kube-scheduler and kube-controller-manager of one Kubernetes version,
+# or Kueue's manager, from Go modules.
 #
-#   build.sh VERSION      VERSION is the name of a folder beside this file without its v: 1.34, 1.37
+#   build.sh NAME      NAME is that of a folder beside this file without its v: 1.34, 1.37, kueue
 #
 # The last line of stdout is the folder with the programs; progress goes to stderr. It lies in
 # ${TRANCHE_CACHE:-${XDG_CACHE_HOME:-~/.cache}/tranche}/controlplane/HASH, where HASH covers go.mod
@@ -11,14 +11,17 @@
 set -euo pipefail
 
 here=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
-say() { printf 'control plane %s: %s\n' "${version:-?}" "$*" >&2; }
+say() { printf '%s: %s\n' "$title" "$*" >&2; }
 
-if [[ $# -ne 1 || ! -f "$here/v$1/go.mod" ]]; then
-  echo "usage: build.sh VERSION, one of: $(cd "$here" && echo v*/ | tr -d 'v/'), found: $*" >&2
+case $#,${1:-} in
+  1,kueue) module=$here/kueue title=Kueue ;;
+  1,*) module=$here/v$1 title="control plane $1" ;;
+  *) module= ;;
+esac
+if [[ ! -f $module/go.mod ]]; then
+  echo "usage: build.sh NAME, one of: $(cd "$here" && echo v*/ | tr -d 'v/') kueue, found: $*" >&2
   exit 2
 fi
-version=$1
-module=$here/v$version
 
 # "1.26.8" as one comparable number; release candidates count as their release.
 go_number() { awk -F. '{ printf "%d\n", $1 * 1000 + $2 }' <<<"${1#go}"; }
@@ -56,11 +59,6 @@ fi
 staging=$cache/$hash.partial
 rm -rf "$staging"
 mkdir -p "$staging"
-release=$(awk '$1 == "require" && $2 == "k8s.io/kubernetes" { print $3 }' "$module/go.mod")
-stamp=k8s.io/component-base/version
-ldflags="-s -w -X $stamp.gitVersion=$release -X $stamp.gitMajor=1"
-ldflags+=" -X $stamp.gitMinor=${version#1.} -X $stamp.gitTreeState=clean"
-
 build() {  # NAME PACKAGE
   local start=$SECONDS
   say "building $1 ($2)"
@@ -78,10 +76,22 @@ build() {  # NAME PACKAGE
   say "built $1 in $((SECONDS - start)) s"
 }
 
-build etcd go.etcd.io/etcd/server/v3
-build kube-scheduler k8s.io/kubernetes/cmd/kube-scheduler
-build kube-controller-manager k8s.io/kubernetes/cmd/kube-controller-manager
-build kube-apiserver k8s.io/kubernetes/cmd/kube-apiserver
+release_of() {  # MODULE
+  awk -v of="$1" '$1 == "require" && $2 == of { print $3 }' "$module/go.mod"
+}
+
+if [[ $1 == kueue ]]; then
+  ldflags="-s -w -X sigs.k8s.io/kueue/pkg/version.GitVersion=$(release_of sigs.k8s.io/kueue)"
+  build kueue sigs.k8s.io/kueue/cmd/kueue
+else
+  stamp=k8s.io/component-base/version
+  ldflags="-s -w -X $stamp.gitVersion=$(release_of k8s.io/kubernetes) -X $stamp.gitMajor=1"
+  ldflags+=" -X $stamp.gitMinor=${1#1.} -X $stamp.gitTreeState=clean"
+  build etcd go.etcd.io/etcd/server/v3
+  build kube-scheduler k8s.io/kubernetes/cmd/kube-scheduler
+  build kube-controller-manager k8s.io/kubernetes/cmd/kube-controller-manager
+  build kube-apiserver k8s.io/kubernetes/cmd/kube-apiserver
+fi
 mv "$staging" "$target"
 say "ready"
 echo "$target"
