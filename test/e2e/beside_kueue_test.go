@@ -20,9 +20,10 @@ import (
 )
 
 const (
-	queueKey     = "kueue.x-k8s.io/queue-name"
-	reservedNode = "reserved-0" // 4 GPUs: 3 of vision, 1 of speech
-	spotNode     = "spot-0"     // 2 GPUs, both of vision
+	queueKey      = "kueue.x-k8s.io/queue-name"
+	admissionGate = "kueue.x-k8s.io/admission"
+	reservedNode  = "reserved-0" // 4 GPUs: 3 of vision, 1 of speech
+	spotNode      = "spot-0"     // 2 GPUs, both of vision
 )
 
 // What Tranche would say to a pod that its quota holds back.
@@ -373,6 +374,7 @@ func TestKueueAdmitsAndTranchePlaces(t *testing.T) {
 	c.reclaims(t, victim)
 	c.meters(t)
 	c.budgets(t)
+	c.placesGroupsWhole(t)
 	c.audit()
 	c.vision.ledgerVerifies()
 }
@@ -472,10 +474,51 @@ func (s *Scenario) ledgerHours() float64 {
 	return hours
 }
 
+// Kueue lets a group of pods go when all of it has quota; Tranche gives none of them a node before all
+// have one.
+func (c *kueueTeams) placesGroupsWhole(t *testing.T) {
+	t.Helper()
+	s := c.vision
+	others := s.neighbour("others")
+	// Tranche must not find room for a member on the spot node before it has seen where Kueue sends it.
+	for tier, gpus := range map[string]int{"reserved": 1, "spot": 2} {
+		name := "outsider-" + tier
+		others.createPod(WholeCards(gpus).Pod(name, map[string]string{fleetKey: s.fleet, "tier": tier}))
+		others.running(name, soon)
+	}
+
+	member := func(name string) *corev1.Pod {
+		pod := WholeCards(2).Pod(name, map[string]string{fleetKey: s.fleet})
+		pod.Labels = map[string]string{queueKey: "default", "kueue.x-k8s.io/pod-group-name": "crew"}
+		pod.Annotations = map[string]string{"kueue.x-k8s.io/pod-group-total-count": "2"}
+		return s.createPod(pod)
+	}
+	member("crew-0")
+	s.holds(time.Second, func() string {
+		if found := gatesOf(s.get("crew-0")); !strings.Contains(found, admissionGate) {
+			return fmt.Sprintf("expected Kueue to hold crew-0 until its group is there, found gates %q", found)
+		}
+		return ""
+	})
+	member("crew-1")
+	// Three GPUs are free: one member would find room, both do not.
+	s.waits("crew-0", noGangRoom, 2*time.Second)
+	s.waits("crew-1", noGangRoom, 0)
+	others.delete("outsider-reserved", 0)
+	for _, name := range []string{"crew-0", "crew-1"} {
+		if pod := s.running(name, soon); pod.Spec.NodeName != reservedNode || len(s.devicesOf(pod)) != 2 {
+			t.Errorf("expected %s on %s with two devices, found %s", name, reservedNode, describe(pod))
+		}
+	}
+	s.audit(c.speech, others)
+	c.keepsOut(c.vision)
+}
+
 // Less than the teams have used by now.
 const usedUp = `gpuHours: "0.001", window: {type: Rolling, duration: 24h}, onExhaustion: Block}`
 
-// A budget that blocks refuses nobody where the quota observes.
+// A budget that blocks refuses nobody where the quota observes. Where the team has none any more, pods
+// that Kueue has admitted wait, and keep their quota there.
 func (c *kueueTeams) budgets(t *testing.T) {
 	t.Helper()
 	c.vision.apply("GPUBudget", "vision", "spec: {quotaRef: vision, "+usedUp)
@@ -485,4 +528,26 @@ func (c *kueueTeams) budgets(t *testing.T) {
 	c.vision.explains(c.vision.podsOf("beyond")[0].Name, "BudgetExhausted")
 	c.keepsOut(c.vision)
 	c.vision.ends("beyond")
+
+	c.speech.must(RESTOf(c.speech.Client).Delete().AbsPath(quotaPath, "speech").Do(c.speech.ctx()).Error())
+	budget := "spec: {namespace: speech, " + usedUp
+	c.speech.apply("GPUBudget", "speech", budget)
+	c.speech.eventually(statusLag, func() string { return c.speech.missingReady(budgetPath, "speech", "True") })
+	c.speech.job("blocked")
+	blocked := c.speech.podOf("blocked", func(pod *corev1.Pod) string {
+		if refusal(pod) == "" {
+			return "expected the pod of Job blocked to be refused, found " + describe(pod)
+		}
+		return ""
+	})
+	c.speech.told(blocked.Name, "BudgetExhausted")
+	c.speech.eventually(soon, func() string {
+		if found := c.speech.usage(); found["h100-reserved"] != "1/0" {
+			return fmt.Sprintf("expected Kueue to count the blocked Job's GPU, found %v", found)
+		}
+		return ""
+	})
+	c.speech.apply("GPUBudget", "speech", strings.Replace(budget, `"0.001"`, `"1000"`, 1))
+	c.speech.runsOn("blocked", reservedNode)
+	c.speech.ends("blocked")
 }
