@@ -29,8 +29,7 @@ ci=${TRANCHE_CI:-0}
 passed=0 failed=0 skipped=0
 failures=() besides=()
 scratch=$(mktemp -d)
-control_plane_builder=
-asan_builder=
+control_plane_builder= asan_builder=
 # Before what may hang: a step that does fails, and the steps after it are still run.
 bounded=(timeout --verbose --kill-after=30 1200)
 
@@ -384,17 +383,18 @@ page() {
 }
 
 start_control_planes() {
-  heading "e2e: building the control planes, KWOK and kubectl"  # until the other steps are through
+  local wanted=("${control_planes[@]}")
+  if [[ " ${steps[*]} " == *" e2e "* ]]; then wanted+=(kueue kwok); fi
+  heading "building ${wanted[*]} in the background, until the steps that need it"
   start_beside 10 bash -c '
     for version in "${@:2}"; do
-      status=0
-      test/e2e/controlplane/build.sh "$version" >"$1/$version.bin" 2>"$1/$version.log" || status=$?
-      echo "$status" >"$1/$version.status"
-    done' control-planes "$scratch" "${control_planes[@]}" kwok
+      test/e2e/controlplane/build.sh "$version" >"$1/$version.bin" 2>"$1/$version.log"
+      echo "$?" >"$1/$version.status"
+    done' control-planes "$scratch" "${wanted[@]}"
   control_plane_builder=$group
 }
 
-# Waits for the control plane of a version; its folder is then in $scratch/VERSION.bin.
+# Waits for the control plane of a version, or kueue; its folder is then in $scratch/VERSION.bin.
 # Returns 0: it is there, 1: it is not, which has been counted.
 await_control_plane() {  # STEP VERSION
   local waited=0 status
@@ -407,7 +407,7 @@ await_control_plane() {  # STEP VERSION
   case $status in
     0) return 0 ;;
     3) skip "$1 $2: $(tail -n 1 "$scratch/$2.log")" ;;
-    *) tail -n 40 "$scratch/$2.log"; fail "$1 $2: control plane" ;;
+    *) tail -n 40 "$scratch/$2.log"; fail "$1 $2: build" ;;
   esac
   return 1
 }
@@ -440,9 +440,11 @@ charts() {
 }
 
 e2e() {
-  local version status shown
+  local version status shown kueue= kwok=
   build release tranche fake_nvml || return 0  # at once after the step release
-  await_control_plane e2e kwok || true  # without it all but the tutorial is tested
+  # Without them all but the tests that need them are run.
+  if await_control_plane e2e kueue; then kueue=$(<"$scratch/kueue.bin"); fi
+  if await_control_plane e2e kwok; then kwok=$(<"$scratch/kwok.bin"); fi
   for version in "${control_planes[@]}"; do
     heading "e2e: Kubernetes $version"
     await_control_plane e2e "$version" || continue
@@ -451,8 +453,8 @@ e2e() {
       cd test/e2e
       export GOTOOLCHAIN=local GOWORK=off CGO_ENABLED=0 GOFLAGS="-mod=readonly -buildvcs=false"
       export TRANCHE_BIN=$root/build/release/bin/tranche
-      CONTROLPLANE_BIN=$(<"$scratch/$version.bin") KWOK_BIN=$(<"$scratch/kwok.bin")
-      export CONTROLPLANE_BIN KWOK_BIN
+      CONTROLPLANE_BIN=$(<"$scratch/$version.bin")
+      export CONTROLPLANE_BIN KUEUE_BIN=$kueue KWOK_BIN=$kwok
       go vet ./... && go test -count=1 -timeout 25m -json ./... >"$scratch/e2e-$version.json"
     ) || status=$?
     # The text of the run: all of it on failure, else one line for each test.

@@ -22,7 +22,7 @@ const (
 	fieldManager = "tranche"
 )
 
-// CustomObject is as much of an object of group tranche.dev as a request's path needs, and its text.
+// CustomObject is as much of an object that has no type here as a request's path needs, and its text.
 type CustomObject struct {
 	metav1.TypeMeta   `json:",inline"`
 	metav1.ObjectMeta `json:"metadata"`
@@ -61,6 +61,9 @@ func (o CustomObject) resources() string {
 	}
 	if o.Namespace != "" {
 		plural = "namespaces/" + o.Namespace + "/" + plural
+	}
+	if !strings.Contains(o.APIVersion, "/") {
+		return "/api/" + o.APIVersion + "/" + plural
 	}
 	return "/apis/" + o.APIVersion + "/" + plural
 }

@@ -1,8 +1,8 @@
 #!/usr/bin/env bash
 # Builds etcd, kube-apiserver, kube-scheduler and kube-controller-manager of one Kubernetes version,
-# or KWOK, which plays nodes and the life of their pods, and kubectl, from Go modules.
+# or Kueue's manager, or KWOK, which plays nodes and the life of their pods, and kubectl, from Go modules.
 #
-#   build.sh NAME      NAME is that of a folder beside this file without its v: 1.34, 1.37, kwok
+#   build.sh NAME      NAME is that of a folder beside this file without its v: 1.34, 1.37, kueue, kwok
 #
 # The last line of stdout is the folder with the programs; progress goes to stderr. It lies in
 # ${TRANCHE_CACHE:-${XDG_CACHE_HOME:-~/.cache}/tranche}/controlplane/HASH, where HASH covers go.mod
@@ -14,12 +14,13 @@ here=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
 say() { printf '%s: %s\n' "$title" "$*" >&2; }
 
 case $#,${1:-} in
+  1,kueue) module=$here/kueue title=Kueue ;;
   1,kwok) module=$here/kwok title="KWOK and kubectl" ;;
   1,*) module=$here/v$1 title="control plane $1" ;;
   *) module= ;;
 esac
 if [[ ! -f $module/go.mod ]]; then
-  echo "usage: build.sh NAME, one of: $(cd "$here" && echo v*/ | tr -d 'v/') kwok, found: $*" >&2
+  echo "usage: build.sh NAME, one of: $(cd "$here" && echo v*/ | tr -d 'v/') kueue kwok, found: $*" >&2
   exit 2
 fi
 
@@ -59,12 +60,6 @@ fi
 staging=$cache/$hash.partial
 rm -rf "$staging"
 mkdir -p "$staging"
-release=$(awk '$1 == "require" && $2 == "k8s.io/kubernetes" { print $3 }' "$module/go.mod")
-minor=${release#v1.}
-stamp=k8s.io/component-base/version
-ldflags="-s -w -X $stamp.gitVersion=$release -X $stamp.gitMajor=1"
-ldflags+=" -X $stamp.gitMinor=${minor%%.*} -X $stamp.gitTreeState=clean"
-
 build() {  # NAME PACKAGE
   local start=$SECONDS
   say "building $1 ($2)"
@@ -82,6 +77,27 @@ build() {  # NAME PACKAGE
   say "built $1 in $((SECONDS - start)) s"
 }
 
+finish() {
+  mv "$staging" "$target"
+  say "ready"
+  echo "$target"
+  exit 0
+}
+
+release_of() {  # MODULE
+  awk -v of="$1" '$1 == "require" && $2 == of { print $3 }' "$module/go.mod"
+}
+
+if [[ $1 == kueue ]]; then
+  ldflags="-s -w -X sigs.k8s.io/kueue/pkg/version.GitVersion=$(release_of sigs.k8s.io/kueue)"
+  build kueue sigs.k8s.io/kueue/cmd/kueue
+  finish
+fi
+release=$(release_of k8s.io/kubernetes)
+minor=${release#v1.}
+stamp=k8s.io/component-base/version
+ldflags="-s -w -X $stamp.gitVersion=$release -X $stamp.gitMajor=1"
+ldflags+=" -X $stamp.gitMinor=${minor%%.*} -X $stamp.gitTreeState=clean"
 if [[ $1 == kwok ]]; then
   build kubectl k8s.io/kubernetes/cmd/kubectl
   build kwok sigs.k8s.io/kwok/cmd/kwok
@@ -91,6 +107,4 @@ else
   build kube-controller-manager k8s.io/kubernetes/cmd/kube-controller-manager
   build kube-apiserver k8s.io/kubernetes/cmd/kube-apiserver
 fi
-mv "$staging" "$target"
-say "ready"
-echo "$target"
+finish
