@@ -394,8 +394,7 @@ start_control_planes() {
   control_plane_builder=$group
 }
 
-# Waits for the control plane of a version, or kueue; its folder is then in $scratch/VERSION.bin.
-# Returns 0: it is there, 1: it is not, which has been counted.
+# Waits for a control plane, kueue or kwok, whose folder is then in $scratch/VERSION.bin. 1: none.
 await_control_plane() {  # STEP VERSION
   local waited=0 status
   while [[ ! -s $scratch/$2.status ]]; do
@@ -442,7 +441,6 @@ charts() {
 e2e() {
   local version status shown kueue= kwok=
   build release tranche fake_nvml || return 0  # at once after the step release
-  # Without them all but the tests that need them are run.
   if await_control_plane e2e kueue; then kueue=$(<"$scratch/kueue.bin"); fi
   if await_control_plane e2e kwok; then kwok=$(<"$scratch/kwok.bin"); fi
   for version in "${control_planes[@]}"; do

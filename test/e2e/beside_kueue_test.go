@@ -50,7 +50,7 @@ func besideKueue(t *testing.T) *kueueTeams {
 	reserved.Object.Labels["tier"], spot.Object.Labels["tier"] = "reserved", "spot"
 	s := ownCluster(t, "vision", nil, reserved, spot)
 	RunKubelet(t.Context(), s.Client)
-	controllers, err := s.StartControllers(s.ctx())
+	controllers, err := s.StartControllers(s.ctx(), workloadControllers)
 	s.must(err)
 	t.Cleanup(func() { controllers.Stop(15 * time.Second) })
 	c := &kueueTeams{vision: s, speech: s.neighbour("speech"), metered: map[string]span{}}
@@ -480,12 +480,9 @@ func (c *kueueTeams) placesGroupsWhole(t *testing.T) {
 	t.Helper()
 	s := c.vision
 	others := s.neighbour("others")
-	// Tranche must not find room for a member on the spot node before it has seen where Kueue sends it.
-	for tier, gpus := range map[string]int{"reserved": 1, "spot": 2} {
-		name := "outsider-" + tier
-		others.createPod(WholeCards(gpus).Pod(name, map[string]string{fleetKey: s.fleet, "tier": tier}))
-		others.running(name, soon)
-	}
+	// The spot node has room for a member, and Kueue sends none there.
+	others.createPod(WholeCards(1).Pod("outsider", map[string]string{fleetKey: s.fleet, "tier": "reserved"}))
+	others.running("outsider", soon)
 
 	member := func(name string) *corev1.Pod {
 		pod := WholeCards(2).Pod(name, map[string]string{fleetKey: s.fleet})
@@ -504,7 +501,7 @@ func (c *kueueTeams) placesGroupsWhole(t *testing.T) {
 	// Three GPUs are free: one member would find room, both do not.
 	s.waits("crew-0", noGangRoom, 2*time.Second)
 	s.waits("crew-1", noGangRoom, 0)
-	others.delete("outsider-reserved", 0)
+	others.delete("outsider", 0)
 	for _, name := range []string{"crew-0", "crew-1"} {
 		if pod := s.running(name, soon); pod.Spec.NodeName != reservedNode || len(s.devicesOf(pod)) != 2 {
 			t.Errorf("expected %s on %s with two devices, found %s", name, reservedNode, describe(pod))
