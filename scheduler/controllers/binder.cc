@@ -154,8 +154,11 @@ AttemptPtr Binder::Core::Reserve(const PodName& pod, const PodUid& uid, const No
                                  BindAnswer& answer) {
   const absl::MutexLock lock(&mutex_);
   if (const auto found = attempts_.find(uid); found != attempts_.end()) {
-    answer = found->second->node == node ? FailedBind(kUnderWay) : No(Reason::kPodElsewhere);
-    return nullptr;
+    const bool here = found->second->node == node;
+    if (here || !TRANCHE_PLANTED(bind_elsewhere_while_one_is_under_way)) {
+      answer = here ? FailedBind(kUnderWay) : No(Reason::kPodElsewhere);
+      return nullptr;
+    }
   }
   std::optional<PodRequest> request;
   Instant when;

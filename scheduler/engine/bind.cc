@@ -76,13 +76,13 @@ bool Binding::NeedsDevices(const PodRecord* record, NodeId id, BindPlan& plan) {
     plan.kind = BindPlan::Kind::kAlreadyBound;
     return false;
   }
-  if (!record->reserved.empty() && record->reserved != plan.node &&
-      !TRANCHE_PLANTED(bind_elsewhere_while_one_is_under_way)) {
+  const bool elsewhere = !record->reserved.empty() && record->reserved != plan.node;
+  if (elsewhere && !TRANCHE_PLANTED(bind_elsewhere_while_one_is_under_way)) {
     return Refuse(
         plan, Reason::kPodElsewhere,
         fmt::format("expected no bind under way, found one to {}", record->reserved.str()));
   }
-  if (record->writing) {
+  if (record->writing && !elsewhere) {
     plan.kind = BindPlan::Kind::kInFlight;
     return false;
   }
@@ -233,7 +233,7 @@ BindPlan Engine::Bind(const PodName& pod, const PodUid& uid, const NodeName& nod
   PodRecord* record = cluster.Find(uid);
   const NodeId id = cluster.names.Find(node.str());
   if (!binding.NeedsDevices(record, id, plan)) return plan;
-  if (record->reserved.empty()) {
+  if (record->reserved != node) {
     const RequestContext context = parts.rules.ContextOf(*record->request);
     if (!binding.MayBind(context, *record, id, plan, now)) return plan;
     if (!binding.Reserve(context, *record, id, plan, now)) return plan;

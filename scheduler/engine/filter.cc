@@ -184,6 +184,7 @@ bool Filtering::AnswerPlaced(const PodUid& uid, std::span<const std::string_view
                              FilterAnswer& answer) {
   const PodRecord* record = cluster_.Find(uid);
   if (record == nullptr || record->terminal || record->Place().empty()) return false;
+  if (record->node.empty() && TRANCHE_PLANTED(bind_elsewhere_while_one_is_under_way)) return false;
   TRANCHE_MARK(filter_of_a_placed_pod);
   for (uint32_t i = 0; i < candidates.size(); ++i) {
     if (candidates[i] != record->Place().str()) {

@@ -91,7 +91,8 @@ bool ReclaimCase::IsHopeless(const HeldWork& work, QuotaId root) const {
   if (problem_.leaf == kNoQuota) return !lower || work.marks.state == QuotaState::kInQuota;
   if (tree_.root(leaf) != root) return true;
   if (leaf == problem_.leaf) return !lower;
-  return work.marks.state == QuotaState::kInQuota && !chosen_from_.contains(leaf);
+  return work.marks.state == QuotaState::kInQuota && !chosen_from_.contains(leaf) &&
+         !TRANCHE_PLANTED(work_within_nominal_is_evicted);
 }
 
 void ReclaimCase::GatherUnits() {

@@ -72,7 +72,8 @@ void EvictionChecker::Hear(const Happening& happening) {
   const Json& object = happening.after.is_null() ? happening.before : happening.after;
   const PodLife* const pod = truth_.pod(TextAt(object, {"metadata", "uid"}));
   if (pod == nullptr || (pod->ended && *pod->ended < happening.at)) return;
-  if (pod->leaving == happening.at && pod->evicted_by == happening.who && pod->bound) {
+  // Of those that wait too: one that took a victim's name is none.
+  if (pod->leaving == happening.at && pod->evicted_by == happening.who) {
     Evicted(*pod, happening.at);
   } else if (pod->bound == happening.at) {
     Bound(*pod, happening.at);
@@ -174,7 +175,7 @@ void EvictionChecker::AtEnd(const Ending& /*ending*/) {
             "expected a GPUReclaim that names the evicted pod, found none");
       continue;
     }
-    Judge(eviction, plan->second);
+    if (victim->bound) Judge(eviction, plan->second);
   }
 }
 

@@ -77,6 +77,28 @@ void LivenessChecker::AtEnd(const Ending& ending) {
   } else {
     CheckBooks(At(*books, {"pods"}), ending.at);
   }
+  const std::optional<Json> quotas = ending.ask ? ending.ask("/api/v1/quotas") : std::nullopt;
+  if (quotas) CheckUnused(At(*quotas, {"quotas"}), ending.at);
+}
+
+void LivenessChecker::CheckUnused(const Json& quotas, SimTime at) {
+  const auto is_there = [](const auto& pod) { return !pod.second.ended; };
+  const auto has_devices = [](const auto& claim) { return claim.second.current() != nullptr; };
+  if (std::ranges::any_of(truth_.pods(), is_there) ||
+      std::ranges::any_of(truth_.claims(), has_devices) || !quotas.is_array()) {
+    return;
+  }
+  for (const Json& quota : quotas) {
+    const Json& lines = At(quota, {"lines"});
+    if (!lines.is_array()) continue;
+    for (const Json& line : lines) {
+      const Json& used = At(line, {"usedGpus"});
+      if (used.is_null() || used == Json(0)) continue;
+      Found(at, TextAt(quota, {"name"}),
+            fmt::format("expected nothing used of a quota when nobody is there, found {} of {}",
+                        used.dump(), TextAt(line, {"model"})));
+    }
+  }
 }
 
 bool LivenessChecker::TeamHasRoom(const PodLife& pod, const std::string& node) const {

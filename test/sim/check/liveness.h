@@ -7,6 +7,7 @@
 // beside what its pods and claims use, and no budget. Pods of schedulers that do not ask us are
 // theirs to place. No pod is Terminating longer than its grace and two minutes since it was quiet.
 // Nothing is `reserved`; the product knows the pods that there are, where they are, and no others.
+// Where nobody has a node or waits, and no claim has devices, no quota is used.
 // No waiting pod had its status written by us more than sixty times in that time.
 #pragma once
 
@@ -32,6 +33,7 @@ class LivenessChecker : public Checker {
   bool IsAnothers(const PodLife& pod) const;
   bool TeamHasRoom(const PodLife& pod, const std::string& node) const;
   void CheckBooks(const Json& pods, SimTime at);
+  void CheckUnused(const Json& quotas, SimTime at);
 
   Owners owners_{truth_, options_.lag};
   Terms terms_;

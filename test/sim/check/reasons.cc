@@ -16,11 +16,14 @@ constexpr int kMostAsked = 20;
 constexpr const char* kDevicesUnknown =  // as it is told to kube-scheduler
     "a pod on the node holds GPUs that cannot be told apart";
 
+std::string RegisterOf(const Json& node) {
+  return Annotation(node, "hami.io/node-nvidia-register");
+}
+
 // UUIDs of the cards that the node's agent tells of.
 std::set<std::string> CardsOf(const Json& node) {
   std::set<std::string> cards;
-  const Json read = Json::parse(Annotation(node, "hami.io/node-nvidia-register"), nullptr,
-                                /*allow_exceptions=*/false);
+  const Json read = Json::parse(RegisterOf(node), nullptr, /*allow_exceptions=*/false);
   if (!read.is_array()) return cards;
   for (const Json& card : read) cards.insert(TextAt(card, {"id"}));
   return cards;
@@ -46,8 +49,16 @@ bool IsKeptForSomebody(const Truth& truth, const std::string& node) {
 
 bool ReasonChecker::AllIsKnownOn(const std::string& node, SimTime now) const {
   const std::vector<Document> lately = truth_.Lately("nodes", node, now, options_.lag);
-  if (lately.size() != 1 || lately.front().is_null()) return false;
-  const std::set<std::string> cards = CardsOf(lately.front());
+  // Its agent writes when it was there last, over and over; of cards it must have told the same.
+  const Document& first = lately.front();
+  const auto is_same = [&](const Document& other) {
+    return !other.is_null() && RegisterOf(other) == RegisterOf(first) &&
+           At(other, {"metadata", "uid"}) == At(first, {"metadata", "uid"}) &&
+           At(other, {"metadata", "labels"}) == At(first, {"metadata", "labels"}) &&
+           At(other, {"status", "allocatable"}) == At(first, {"status", "allocatable"});
+  };
+  if (!std::ranges::all_of(lately, is_same)) return false;
+  const std::set<std::string> cards = CardsOf(first);
   return !cards.empty() && std::ranges::all_of(truth_.pods(), [&](const auto& entry) {
     const PodLife& pod = entry.second;
     const bool lately_there = pod.node == node && (!pod.ended || *pod.ended > now - options_.lag);

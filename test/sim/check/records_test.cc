@@ -269,6 +269,8 @@ TEST(SimReasons, DevicesThatWeGaveAreKnown) {
       scene.Edit("pods", "a/one", "/metadata/annotations/tranche.dev~1allocation", row.record);
     }
     tells(row.cards);
+    // Agents say over and over that they are there; that is no news of cards.
+    scene.At(99).Edit("nodes", "n1", "/metadata/annotations/hami.io~1node-handshake", "Reported");
     scene.At(100).Say({.kind = Happening::Kind::kAsked,
                        .key = "a/two",
                        .text = "filter",
@@ -286,6 +288,36 @@ TEST(SimEvictions, WhoIsCalledEvictedLeaves) {
     scene.At(101).Edit("gpureclaims", "r1", "/status/victims/0/evictedAt", "2026-03-02T00:01:41Z",
                        kLeader);
     EXPECT_EQ(scene.Found().contains("evictions"), !leaves) << scene.Texts();
+  }
+}
+
+// It may have the name of a victim that is gone.
+TEST(SimEvictions, WhoWaitsIsNobodysVictim) {
+  for (const bool by_us : {true, false}) {
+    Scene scene;
+    scene.StockNode("n1", 1).Pod("a/one", 1).Pod("a/two", 1);
+    scene.At(100).Reclaim("r1", "R1", "", "a/two", "n1", {"a/other"});
+    scene.Evict("a/one", by_us ? kLeader : "user");
+    EXPECT_EQ(scene.Found().contains("evictions"), by_us) << scene.Texts();
+  }
+}
+
+TEST(SimLiveness, NoQuotaIsUsedWhenNobodyIsThere) {
+  for (const bool ends : {true, false}) {
+    for (const int used : {0, 1}) {
+      Scene scene;
+      scene.StockNode("n1", 1).Pod("a/one", 1).Bind("a/one", "n1", {{"GPU-0"}});
+      if (ends) scene.At(10).End("a/one").Remove("pods", "a/one");
+      scene.Quiet().At(620);
+      scene.Found([used](const std::string& target) -> std::optional<Json> {
+        const Json line = {{"model", "any"}, {"usedGpus", used}};
+        const Json quota = {{"name", "red"}, {"lines", Json::array({line})}};
+        if (target == "/api/v1/quotas") return Json{{"quotas", Json::array({quota})}};
+        return Json{{"pods", Json::array()}};
+      });
+      const bool told = scene.Texts().find("nothing used of a quota") != std::string::npos;
+      EXPECT_EQ(told, ends && used > 0) << scene.Texts();
+    }
   }
 }
 

@@ -16,6 +16,8 @@ constexpr SimTime kDisturbancePeriod = seconds(5);
 constexpr SimTime kCompactionPeriod = seconds(20);
 constexpr SimTime kHistory = seconds(150);
 constexpr SimTime kDefaultWatch = seconds(1'800);
+constexpr int kHangs = 1'000;    // of 10,000 Bindings and evictions
+constexpr int kDawdles = 2'500;  // of 10,000 reads of one object
 
 std::string Decoded(std::string_view text) {
   const auto digit = [](char byte) {
@@ -211,7 +213,16 @@ void ApiServer::Serve(Actor from, const Request& request, const std::function<vo
   Query query;
   ApiPath path = SplitPath(SplitTarget(request.target, query));
   if (path.type == nullptr) return heard({404, true, "404 page not found\n", std::nullopt});
-  if (request.method == "GET") return heard(Read(path, query));
+  if (request.method == "GET") {
+    Reply reply = Read(path, query);
+    const bool may_dawdle = reads_dawdle_ && !path.name.empty() && !quiet_ && rate_ > 0;
+    std::optional<Draws> act;
+    if (may_dawdle) act = script_.ActByChance("slow-read", kDawdles);
+    if (!act) return heard(std::move(reply));
+    loop_.After(milliseconds(act->Between(20, 3'000)), self_,
+                [heard, reply = std::move(reply)] { heard(reply); });
+    return;
+  }
   Write write{loop_.NameOf(from),   request.method, std::move(path),
               request.content_type, nullptr,        query.contains("fieldManager")};
   if (!request.body.empty()) {
@@ -220,13 +231,45 @@ void ApiServer::Serve(Actor from, const Request& request, const std::function<vo
       return heard(ReplyOf(Refuse(400, "BadRequest", "the body is no JSON")));
     }
   }
-  Perform(std::move(write), [heard](const Answer& answer) { heard(ReplyOf(answer)); });
+  const auto perform = [this, heard](Write one) {
+    Perform(std::move(one), [heard](const Answer& answer) { heard(ReplyOf(answer)); });
+  };
+  const std::optional<SimTime> hang = HangOf(write);
+  if (!hang) return perform(std::move(write));
+  write.let_pass = true;
+  loop_.After(*hang, self_, [perform, write = std::move(write)] { perform(write); });
+}
+
+// A webhook has up to 30 seconds for its answer, and a proxy on the way does not tell the server
+// that the client has given up. Source: kubernetes.io/docs/reference/access-authn-authz/
+// extensible-admission-controllers, "Timeouts".
+std::optional<SimTime> ApiServer::HangOf(const Write& write) {
+  const std::string_view part = write.path.subresource;
+  if (!policies_hang_ || quiet_ || rate_ == 0 || write.method != "POST") return std::nullopt;
+  if (write.path.type->plural != "pods" || (part != "binding" && part != "eviction")) {
+    return std::nullopt;
+  }
+  if (part == "binding" && write.path.ns == unbindable_ && loop_.now() < unbindable_until_) {
+    return std::nullopt;
+  }
+  std::optional<Draws> act = script_.ActByChance("policy-hangs", kHangs);
+  if (!act) return std::nullopt;
+  const SimTime time = milliseconds(act->Between(100, 8'000));
+  history_.Add(FaultOf("a policy keeps a " + std::string(part) + " of " + write.path.key() +
+                       " for " + std::to_string(time.count() / 1000) + " ms"));
+  if (part == "binding" && act->Below(2) == 0) {
+    // It hangs while its rules change: those who ask anew are judged by the new ones.
+    unbindable_ = write.path.ns;
+    unbindable_until_ = loop_.now() + milliseconds(act->Between(1'000, 30'000));
+  }
+  return time;
 }
 
 Reply ApiServer::Read(const ApiPath& path, const Query& query) {
   if (path.name.empty()) return lists_.List(*path.type, path.ns, query);
   const StoredPtr object = store_.Find(path.type->plural, path.key());
   if (object == nullptr) return ReplyOf(NotFound(path.type->plural, path.key()));
+  if (hear_read_ != nullptr) hear_read_(path.type->plural, path.key());
   return {200, true, object->text(), std::nullopt};
 }
 
@@ -274,7 +317,7 @@ Answer ApiServer::PerformNow(const Write& write) {
   }
   if (write.path.type->plural == "pods") {
     if (write.path.subresource == "binding" && write.method == "POST") {
-      if (write.path.ns == unbindable_ && loop_.now() < unbindable_until_) {
+      if (!write.let_pass && write.path.ns == unbindable_ && loop_.now() < unbindable_until_) {
         return Refuse(403, "Forbidden", "admission webhook \"policy.example.com\" denied it");
       }
       return pods_.Bind(write);

@@ -52,6 +52,14 @@ class ApiServer : public ApiEndpoint {
   PodWrites& pods() { return pods_; }
   Admission& admission() { return admission_; }
   Lists& lists() { return lists_; }
+  // `hear` is told the resource and key of each object that a request reads alone, in that step.
+  void OnRead(std::function<void(std::string_view resource, const std::string& key)> hear) {
+    hear_read_ = std::move(hear);
+  }
+  // With kApiServer: policies of others are slow to let Bindings and evictions pass, and answers
+  // to reads of one object are slow to arrive.
+  void set_policies_hang(bool hang) { policies_hang_ = hang; }
+  void set_reads_dawdle(bool dawdle) { reads_dawdle_ = dawdle; }
   // Faults of the server itself, and compaction, which is none.
   void Start();
   void Quiet();
@@ -66,6 +74,8 @@ class ApiServer : public ApiEndpoint {
   void FillPod(const std::shared_ptr<Write>& asked, const Json& patch, const Done& done);
   void ChangePod(Write write, Done done);
   Answer PerformNow(const Write& write);
+  // How long a policy keeps the write that it has let pass; nullopt: no time.
+  std::optional<SimTime> HangOf(const Write& write);
   void OpenWatch(uint64_t id, Actor from, const std::string& target,
                  std::function<void(std::string_view)> bytes,
                  std::function<void(int code, std::string body)> ended);
@@ -92,6 +102,9 @@ class ApiServer : public ApiEndpoint {
   SimTime away_until_{0};
   std::string unbindable_;  // a namespace, until then
   SimTime unbindable_until_{0};
+  bool policies_hang_ = false;
+  bool reads_dawdle_ = false;
+  std::function<void(std::string_view resource, const std::string& key)> hear_read_;
   uint64_t watch_ids_ = 0;
   std::map<uint64_t, uint64_t> watch_of_;  // what clients hold -> what is open
 };

@@ -25,6 +25,7 @@ struct Write {
   std::string content_type = "application/json";
   Json body = {};
   bool has_field_manager = false;
+  bool let_pass = false;  // by policies of others, before this step
 };
 
 class Writes {

@@ -22,6 +22,7 @@ constexpr SimTime kQuietTime = std::chrono::minutes(10);
 constexpr int64_t kMostSteps = 400'000;
 constexpr uint64_t kOfQueue = 0x7175657565;  // draws of their own
 constexpr uint64_t kOfElection = 0x656c6563;
+constexpr uint64_t kOfRemains = 0x6561726c79a4e4;  // gives none to worlds of test/sim/seeds
 
 // Of this process alone, in memory where the machine has such a place.
 std::string FolderForVolumes() {
@@ -118,7 +119,11 @@ Outcome RunSeed(const RunOptions& options) {
       DrawReplicas(draws.Fork(1), options.seed, faults, volumes.folder, options.log);
   Checkers checkers(loop, history, OptionsOf(faults, replicas_options));
   if (options.listener) history.Listen(options.listener);
-  World world(loop, history, script, faults, {.seed = options.seed, .lives = options.lives});
+  // An elected leader has seen all pods before it leads; a single one may come upon later epochs.
+  const bool has_remains =
+      Draws(options.seed).Fork(kOfRemains).Chance(replicas_options.elects ? 500 : 3'500);
+  World world(loop, history, script, faults,
+              {.seed = options.seed, .lives = options.lives, .has_remains = has_remains});
   Replicas replicas(loop, history, script, faults, world.api(), replicas_options);
   replicas.Start();
   world.Start(replicas);

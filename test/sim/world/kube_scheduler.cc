@@ -18,6 +18,7 @@ using Failure = SchedulingQueue::Failure;
 constexpr SimTime kHttpTimeout = seconds(5);
 constexpr SimTime kMostLag = milliseconds(20);
 constexpr int64_t kWeight = 20;
+constexpr uint64_t kOfVolumes = 0x766f6c;  // draws of their own
 constexpr int64_t kScale = 10;  // an extender's scores are 0 to 10, kube-scheduler's 0 to 100
 
 QueueOptions QueueFor(const KubeSchedulerOptions& options) {
@@ -67,6 +68,7 @@ KubeScheduler::KubeScheduler(Loop& loop, History& history, Script& script, const
       network_(network),
       options_(std::move(options)),
       draws_(seed),
+      of_volumes_(Draws(seed).Fork(kOfVolumes)),
       fate_(loop.NewActor("fate of a kube-scheduler")),
       queue_(QueueFor(options_)),
       pods_(loop, api.store(), "pods", kMostLag, draws_.Next(),
@@ -371,16 +373,25 @@ void KubeScheduler::Choose(const AttemptPtr& attempt, const std::string& node) {
                   {"status", {{"nominatedNodeName", node}}}};
     api_.Do(actor_, std::move(write));
   }
-  if (claims_ == nullptr) {
-    Bind(attempt, node);
-  } else {
-    claims_->PreBind(*attempt->pod, [this, attempt, node](bool stored) {
-      if (!stored) return NotBound(attempt);
-      Bind(attempt, node);
-    });
-  }
+  PreBind(attempt, node);
   busy_ = false;
   Pump();
+}
+
+void KubeScheduler::PreBind(const AttemptPtr& attempt, const std::string& node) {
+  if (options_.has_volumes && of_volumes_.Chance(3'000)) {
+    const SimTime made = milliseconds(of_volumes_.Between(100, 40'000));
+    loop_.After(made, actor_, [this, attempt, node] {
+      if (cache_.Pod(attempt->pod->uid) == nullptr) return NotBound(attempt);
+      Bind(attempt, node);
+    });
+    return;
+  }
+  if (claims_ == nullptr) return Bind(attempt, node);
+  claims_->PreBind(*attempt->pod, [this, attempt, node](bool stored) {
+    if (!stored) return NotBound(attempt);
+    Bind(attempt, node);
+  });
 }
 
 void KubeScheduler::Bind(const AttemptPtr& attempt, const std::string& node) {

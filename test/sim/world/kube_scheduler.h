@@ -42,6 +42,10 @@ struct KubeSchedulerOptions {
   bool nominates_before_bind = false;  // from 1.35 on, where a pod waits in PreBind
   SimTime cycle = std::chrono::milliseconds(2);
   bool allocates = false;  // resource claims; else its pods have none
+  // Some pods wait before they are bound until a volume of theirs is made, for which the plugin
+  // VolumeBinding gives them ten minutes. Source: kubernetes volume_binding.go, PreBind and
+  // bindTimeoutSeconds.
+  bool has_volumes = false;
 };
 
 class KubeScheduler {
@@ -89,6 +93,7 @@ class KubeScheduler {
   void Filtered(const AttemptPtr& attempt, const Json& answer);
   void Prioritized(const AttemptPtr& attempt, const Json& answer);
   void Choose(const AttemptPtr& attempt, const std::string& node);
+  void PreBind(const AttemptPtr& attempt, const std::string& node);
   void Bind(const AttemptPtr& attempt, const std::string& node);
   void NotBound(const AttemptPtr& attempt);
   // What keeps the pod from the node; empty: nothing.
@@ -114,6 +119,7 @@ class KubeScheduler {
   Network& network_;
   const KubeSchedulerOptions options_;
   Draws draws_;
+  Draws of_volumes_;
   const Actor fate_;  // outlives its lives
   TrancheEndpoint* tranche_ = nullptr;
   Actor actor_ = 0;

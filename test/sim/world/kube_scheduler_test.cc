@@ -16,7 +16,8 @@ namespace THIS_FILE {
 using std::chrono::seconds;
 
 struct Scene : ServerScene {
-  Scene() : extender(loop, api), scheduler(loop, history, script, faults, api, network, {}, 1) {
+  explicit Scene(const KubeSchedulerOptions& options = {})
+      : extender(loop, api), scheduler(loop, history, script, faults, api, network, options, 1) {
     for (const char* name : {"node-1", "node-2"}) {
       Put("nodes",
           {{"metadata", {{"name", name}}},
@@ -68,6 +69,25 @@ TEST(KubeSchedulerTest, FiltersRanksAndBinds) {
   EXPECT_EQ(args["NodeNames"], Json({"node-1", "node-2"}));
   EXPECT_TRUE(args["Nodes"].is_null());
   EXPECT_FALSE(args["Pod"].contains("kind"));
+}
+
+TEST(KubeSchedulerTest, SomeWaitForAVolumeBeforeTheyAreBound) {
+  constexpr int kPods = 16;
+  for (const bool has_volumes : {false, true}) {
+    KubeSchedulerOptions options;
+    options.has_volumes = has_volumes;
+    Scene scene(options);
+    for (int i = 0; i < kPods; ++i) scene.Come("p" + std::to_string(i), 0);
+    const auto bound = [&scene] {
+      int count = 0;
+      for (int i = 0; i < kPods; ++i) count += scene.NodeOfPod("p" + std::to_string(i)) != "";
+      return count;
+    };
+    scene.Run(1);
+    EXPECT_EQ(bound() < kPods, has_volumes);
+    scene.Run(60);
+    EXPECT_EQ(bound(), kPods);
+  }
 }
 
 TEST(KubeSchedulerTest, OneNodeIsNotRanked) {

@@ -112,13 +112,7 @@ void Kubelet::Admit(const std::string& uid) {
   }
   if (!devices->empty()) {
     run.granted = true;
-    Happening granted{Happening::Kind::kGranted};
-    granted.who = loop_.NameOf(actor_);
-    granted.resource = "pods";
-    granted.key = run.key;
-    granted.text = uid;
-    granted.after = {{"node", machine_.name}, {"devices", std::move(*devices)}};
-    history_.Add(std::move(granted));
+    Granted(uid, run, std::move(*devices));
   }
   run.stage = Stage::kStarting;
   loop_.After(SimTime(draws_.Between(50'000, options_.most_pull.count())), actor_,
@@ -244,14 +238,40 @@ void Kubelet::Started(const std::string& uid) {
                {"conditions", Conditions("True", when)},
                {"containerStatuses",
                 ContainerStatuses(pod->object(), {{"running", {{"startedAt", when}}}}, true)}});
-  const std::string runtime = NoteOf(*pod, kRuntimeKey);
-  const bool fails = !NoteOf(*pod, kFailsKey).empty();
+  FinishAfter(*pod);
+}
+
+void Kubelet::FinishAfter(const Stored& pod) {
+  const std::string runtime = NoteOf(pod, kRuntimeKey);
+  const bool fails = !NoteOf(pod, kFailsKey).empty();
   if (runtime.empty()) return;  // it runs until it is deleted
-  loop_.After(milliseconds(std::strtoll(runtime.c_str(), nullptr, 10)), actor_, [this, uid, fails] {
-    const auto run_now = runs_.find(uid);
-    if (run_now == runs_.end() || run_now->second.ending) return;
-    Finish(uid, fails ? "Failed" : "Succeeded", fails ? "Error" : "Completed");
-  });
+  loop_.After(milliseconds(std::strtoll(runtime.c_str(), nullptr, 10)), actor_,
+              [this, uid = std::string(pod.uid()), fails] {
+                const auto run_now = runs_.find(uid);
+                if (run_now == runs_.end() || run_now->second.ending) return;
+                Finish(uid, fails ? "Failed" : "Succeeded", fails ? "Error" : "Completed");
+              });
+}
+
+void Kubelet::Adopt(const Stored& pod, Json devices) {
+  const std::string uid(pod.uid());
+  Run& run = runs_[uid];
+  run.key = pod.key();
+  run.stage = Stage::kRunning;
+  run.started = loop_.now();
+  run.granted = true;
+  Granted(uid, run, std::move(devices));
+  FinishAfter(pod);
+}
+
+void Kubelet::Granted(const std::string& uid, const Run& run, Json devices) {
+  Happening granted{Happening::Kind::kGranted};
+  granted.who = loop_.NameOf(actor_);
+  granted.resource = "pods";
+  granted.key = run.key;
+  granted.text = uid;
+  granted.after = {{"node", machine_.name}, {"devices", std::move(devices)}};
+  history_.Add(std::move(granted));
 }
 
 void Kubelet::Finish(const std::string& uid, const char* phase, const char* reason) {

@@ -49,6 +49,8 @@ class Kubelet {
   const Machine& machine() const { return machine_; }
   // A pod of this node as the kubelet hears of it.
   void Hear(const Change& change);
+  // One that it ran before the world began.
+  void Adopt(const Stored& pod, Json devices);
   // It does nothing until then; containers go on.
   void Hold(SimTime until) { loop_.Hold(actor_, until); }
   // The machine is gone, and all that ran on it.
@@ -73,6 +75,8 @@ class Kubelet {
   std::optional<Json> AllocateInstances(const PodView& pod, Run& run, std::string& problem);
   std::optional<Json> AllocateHami(const PodView& pod, std::string& problem);
   void Started(const std::string& uid);
+  void FinishAfter(const Stored& pod);
+  void Granted(const std::string& uid, const Run& run, Json devices);
   void Finish(const std::string& uid, const char* phase, const char* reason);
   void Leave(const std::string& uid, SimTime grace);
   void Kill(const std::string& uid);

@@ -108,6 +108,24 @@ TEST(KubeletTest, APodThatIsDeletedKeepsItsCardsUntilItHasEnded) {
   }
 }
 
+TEST(KubeletTest, WhatRanBeforeRunsOn) {
+  Scene scene(NodeKind::kHami);
+  scene.Put("pods",
+            {{"metadata",
+              {{"name", "p"}, {"namespace", "other"}, {"annotations", {{kRuntimeKey, "5000"}}}}},
+             {"spec", {{"containers", Json::array({{{"name", "main"}}})}}},
+             {"status", {{"phase", "Running"}}}});
+  scene.kubelet.Adopt(*scene.api.store().Find("pods", "other/p"),
+                      Json::array({{{"uuid", "GPU-b"}, {"milli", 500}}}));
+  ASSERT_EQ(scene.grants.size(), 1U);
+  EXPECT_EQ(scene.grants[0].after["devices"][0]["uuid"], "GPU-b");
+  scene.Run(seconds(4));
+  EXPECT_EQ(scene.released, 0);
+  scene.Run(seconds(4));
+  EXPECT_EQ(scene.released, 1);
+  EXPECT_EQ(scene.Object("pods", "other/p")["status"]["phase"], "Succeeded");
+}
+
 Json HamiNotes(const std::string& devices) {
   return {{"hami.io/vgpu-node", "node-1"},
           {"hami.io/bind-time", "1"},

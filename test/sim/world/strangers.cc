@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <memory>
 #include <optional>
 #include <utility>
@@ -14,6 +15,7 @@ using std::chrono::milliseconds;
 using std::chrono::seconds;
 
 constexpr SimTime kPeriod = seconds(2);
+constexpr int64_t kWhole = 1'000;  // of a card
 
 // As a scheduler sees it whose informers are not behind; what it decides takes effect later.
 SchedulerCache Seen(const Store& store) {
@@ -26,7 +28,67 @@ SchedulerCache Seen(const Store& store) {
   return cache;
 }
 
+Json DeviceOf(const Machine& machine, std::size_t card, int64_t milli) {
+  return {{"index", card},
+          {"uuid", machine.cards[card]},
+          {"milli", milli},
+          {"mib", machine.mib * milli / kWhole}};
+}
+
+// It runs, and has been placed; in metadata and spec there is the shape alone.
+void MakeRunning(Json& pod, const std::string& node) {
+  const std::string when = TimeText(SimTime{0});
+  const auto condition = [&when](const char* type) {
+    return Json{{"type", type}, {"status", "True"}, {"lastTransitionTime", when}};
+  };
+  Json& resources = pod["spec"]["containers"][0]["resources"];
+  resources["requests"] = Json(resources["limits"]);
+  pod["spec"]["nodeName"] = node;
+  pod["status"] = {
+      {"phase", "Running"},
+      {"startTime", when},
+      {"conditions", Json::array({condition("PodScheduled"), condition("Ready")})},
+      {"containerStatuses", Json::array({{{"name", "main"},
+                                          {"ready", true},
+                                          {"state", {{"running", {{"startedAt", when}}}}}}})}};
+}
+
 }  // namespace
+
+void PutRemains(ApiServer& api, const std::vector<Machine>& machines, const Tenants& tenants,
+                const Adopt& adopt, Draws draws) {
+  const int64_t epoch = draws.Between(2, 20);
+  for (const Machine& machine : machines) {
+    if (machine.kind != NodeKind::kHami) continue;
+    for (std::size_t card = 0; card < machine.cards.size(); ++card) {
+      if (draws.Below(2) == 0) continue;
+      const std::string& ns = draws.Pick(tenants.namespaces);
+      const bool has_quota = std::ranges::find(tenants.quotas, ns) != tenants.quotas.end();
+      const int64_t milli = draws.Below(2) == 0 ? kWhole / 2 : kWhole;
+      const Json device = DeviceOf(machine, card, milli);
+      const Json container = {{"name", "main"}, {"devices", Json::array({device})}};
+      const Json record = {{"v", 1},
+                           {"epoch", epoch},
+                           {"leaf", has_quota ? ns : ""},
+                           {"knowledge", "exact"},
+                           {"containers", Json::array({container})}};
+      PodShape shape;
+      shape.limits["nvidia.com/gpu"] = "1";
+      if (milli < kWhole) shape.annotations["tranche.dev/gpu-fraction"] = "0.5";
+      shape.annotations["tranche.dev/allocation"] = record.dump();
+      shape.grace_seconds = 2;
+      shape.runtime_ms = draws.Between(20'000, 200'000);
+      Json pod =
+          PodObject(ns, fmt::format("earlier-{}-{}", machine.name, card), "gpu-scheduler", shape);
+      MakeRunning(pod, machine.name);
+      const bool later = draws.Below(2) == 0;
+      if (later) pod["spec"][kLaterField] = "example";
+      // That it was ours cannot be told of what we cannot read.
+      const Answer put = api.Put(later ? "earlier" : "tranche-earlier/1", "pods", std::move(pod));
+      adopt(machine, *put.object, Json::array({device}));
+    }
+  }
+}
 
 Strangers::Strangers(Loop& loop, Script& script, const FaultPlan& faults, ApiServer& api,
                      std::string ns, ShapeRules rules)

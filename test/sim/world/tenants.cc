@@ -118,6 +118,17 @@ void DeclarePool(Tenants& tenants, const std::string& pool) {
                                Custom("GPUQuota", kPoolKeeper, {{"lines", Json::array({line})}}));
 }
 
+void GuardNamespaces(Tenants& tenants) {
+  for (const std::string& ns : tenants.namespaces) {
+    tenants.objects.emplace_back(
+        "poddisruptionbudgets",
+        Json{{"apiVersion", "policy/v1"},
+             {"kind", "PodDisruptionBudget"},
+             {"metadata", {{"name", kGuard}, {"namespace", ns}}},
+             {"spec", {{"minAvailable", 0}, {"selector", {{"matchLabels", Json::object()}}}}}});
+  }
+}
+
 void NominateEarly(Tenants& tenants) { PolicyOf(tenants)["spec"]["placement"]["nominate"] = "On"; }
 
 Tenants DrawTenants(Draws& draws, const std::vector<Machine>& machines, int hami_minor) {

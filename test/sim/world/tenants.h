@@ -33,6 +33,9 @@ void AllowUnenforcedSharing(Tenants& tenants);
 void NominateEarly(Tenants& tenants);
 // Likewise: nodes that run little are emptied.
 void Consolidate(Tenants& tenants);
+// A PodDisruptionBudget of this name over all pods of each namespace.
+void GuardNamespaces(Tenants& tenants);
+inline constexpr const char* kGuard = "all-of-us";
 // Machines that have a pool are in it by their label, and quotas may have lines of it: one that
 // users leave alone always has, so that it is told apart at all times.
 void DeclarePool(Tenants& tenants, const std::string& pool);

@@ -65,6 +65,53 @@ void UserEdits::Start() {
         NodeOf(change.before->object()).empty() && !NodeOf(change.object->object()).empty();
     if (bound_now) EditSoon(change.object->key(), "edit-bound");
   });
+  ListenForHabits();
+}
+
+void UserEdits::ListenForHabits() {
+  if (habits_.delete_read) {
+    api_.OnRead([this](std::string_view resource, const std::string& key) {
+      std::optional<Draws> act;
+      if (!quiet_ && resource == "pods") act = script_.ActByChance("delete-read", 2'000);
+      if (!act) return;
+      loop_.After(milliseconds(act->Between(1, 1'000)), self_, [this, key, draws = *act]() mutable {
+        if (const StoredPtr pod = api_.store().Find("pods", key)) DeletePod(*pod, draws);
+      });
+    });
+  }
+  if (!habits_.shrink_records && !habits_.guard_pods) return;
+  api_.store().Listen([this](std::string_view resource, const Change& change) {
+    if (quiet_ || change.type == Change::Type::kDeleted) return;
+    if (resource == "gpureclaims" && habits_.guard_pods) return GuardVictims(*change.object);
+    if (resource != "pods" || !habits_.shrink_records) return;
+    const bool bound_now = change.before != nullptr && NodeOf(change.before->object()).empty() &&
+                           !NodeOf(change.object->object()).empty();
+    std::optional<Draws> act;
+    if (bound_now) act = script_.ActByChance("shrink", 5'000);
+    if (!act) return;
+    loop_.After(milliseconds(act->Between(1, 3'000)), self_,
+                [this, key = change.object->key(), draws = *act]() mutable {
+                  if (const StoredPtr pod = api_.store().Find("pods", key)) Shrink(pod, draws);
+                });
+  });
+}
+
+// Of whose spec is new no disruption is allowed until its controller has counted again.
+void UserEdits::GuardVictims(const Stored& reclaim) {
+  const Json status = reclaim.object().value("status", Json::object());
+  if (!status.contains("victims")) return;
+  for (const Json& victim : status.at("victims")) {
+    const std::string pod = victim.value("pod", "");
+    const std::string key = pod.substr(0, pod.find('/') + 1) + kGuard;
+    const StoredPtr guard = api_.store().Find("poddisruptionbudgets", key);
+    std::optional<Draws> act;
+    if (guard != nullptr) act = script_.ActByChance("guard", 3'000);
+    if (!act) continue;
+    const SimTime soon(act->Between(1, 3'000));
+    loop_.After(soon, self_, [this, key, least = act->Below(3)] {
+      Send("PATCH", "poddisruptionbudgets", key, {{"spec", {{"minAvailable", least}}}});
+    });
+  }
 }
 
 void UserEdits::EditSoon(const std::string& key, const char* moment) {
@@ -126,10 +173,13 @@ void UserEdits::Forge() {
   loop_.After(kForgePeriod, self_, [this] { Forge(); });
   std::optional<Draws> act = script_.ActByChance("forge", rate_ * 8);
   const StoredPtr pod = act ? AnyOf("pods", *act) : nullptr;
-  if (pod == nullptr || NodeOf(pod->object()).empty()) return;
+  if (pod != nullptr && !NodeOf(pod->object()).empty()) Shrink(pod, *act);
+}
+
+void UserEdits::Shrink(const StoredPtr& pod, Draws& draws) {
   const Json notes = pod->object().at("metadata").value("annotations", Json::object());
   if (!notes.contains(kRecord)) return;
-  const std::string less = WithLess(notes.at(kRecord).get<std::string>(), *act);
+  const std::string less = WithLess(notes.at(kRecord).get<std::string>(), draws);
   Send("PATCH", "pods", pod->key(), {{"metadata", {{"annotations", {{kRecord, less}}}}}});
 }
 

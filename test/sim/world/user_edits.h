@@ -25,12 +25,24 @@
 
 namespace tranche::sim {
 
+// What somebody does in some fleets whenever there is an occasion.
+struct UserHabits {
+  // Owners of pods that were just bound write a smaller share into the record.
+  bool shrink_records = false;
+  // Budgets of disruptions cover all pods of a namespace, and who keeps them up to date does so
+  // when a pod is about to be evicted.
+  bool guard_pods = false;
+  // Pods are deleted, half of them by force, when somebody has just read them.
+  bool delete_read = false;
+};
+
 class UserEdits {
  public:
   // Both outlive this.
   UserEdits(Loop& loop, History& history, Script& script, const FaultPlan& faults, ApiServer& api,
             const Tenants& tenants, const std::vector<Machine>& machines);
 
+  void set_habits(UserHabits habits) { habits_ = habits; }
   void Start();
   void Quiet() { quiet_ = true; }
 
@@ -42,6 +54,9 @@ class UserEdits {
   void Copy();
   // The record of a running pod says less than it was given, so that others seem to fit beside it.
   void Forge();
+  void Shrink(const StoredPtr& pod, Draws& draws);
+  void ListenForHabits();
+  void GuardVictims(const Stored& reclaim);
   void EditPod(const StoredPtr& pod, Draws& draws);
   void EditAnnotations(const Stored& pod, Draws& draws);
   void DeletePod(const Stored& pod, Draws& draws);
@@ -63,6 +78,7 @@ class UserEdits {
   const Tenants& tenants_;
   const std::vector<Machine>& machines_;
   const Actor self_;
+  UserHabits habits_;
   int64_t copies_ = 0;
   bool quiet_ = false;
 };

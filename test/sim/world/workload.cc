@@ -15,6 +15,8 @@ constexpr SimTime kMostLag = milliseconds(50);
 constexpr const char* kUser = "user";
 constexpr uint64_t kOfSets = 0x736574;  // draws of their own
 constexpr uint64_t kOfSizing = 0x73697a65;
+constexpr uint64_t kOfNames = 0x6e616d65;
+constexpr SimTime kRestartPeriod = seconds(4);
 
 std::string OwnerOf(const Stored& pod) {
   const Json& metadata = pod.object().at("metadata");
@@ -38,6 +40,7 @@ Workload::Workload(Loop& loop, Script& script, ApiServer& api, WorkloadOptions o
 void Workload::Start() {
   pods_.Start(self_);
   loop_.After(seconds(1), self_, [this] { Arrive(); });
+  if (options_.keeps_names) loop_.After(kRestartPeriod, self_, [this] { RestartSet(); });
 }
 
 void Workload::Quiet() {
@@ -64,6 +67,8 @@ void Workload::Arrive() {
 void Workload::MakeOne(Draws& draws) {
   Draws of_sizing = draws.Fork(kOfSizing);
   if (options_.sizes_late && of_sizing.Chance(2'500)) return MakeSizedLate(of_sizing);
+  Draws of_names = draws.Fork(kOfNames);
+  if (options_.keeps_names && of_names.Chance(5'000)) return MakeSet(of_names);
   const PodShape shape = DrawShape(draws, options_.rules);
   Create(PodObject(draws.Pick(options_.namespaces), fmt::format("pod-{}", ++names_),
                    draws.Pick(options_.schedulers), shape));
@@ -83,6 +88,33 @@ void Workload::MakeSizedLate(Draws& draws) {
   Size(ns, name, noted, {{"metadata", {{"annotations", note}}}});
   Size(ns, name, noted + milliseconds(draws.Between(5, 500)),
        {{"spec", {{"schedulingGates", nullptr}}}});
+}
+
+void Workload::MakeSet(Draws& draws) {
+  Owner owner;
+  owner.ns = draws.Pick(options_.namespaces);
+  owner.scheduler = draws.Pick(options_.schedulers);
+  owner.name = fmt::format("set-{}", ++names_);
+  owner.shape = DrawShape(draws, options_.rules);
+  owner.until = loop_.now() + seconds(draws.Between(60, 240));
+  owner.again = draws.Fork(kOfSets);
+  owner.keeps_names = true;
+  Replace(owners_[owner.name] = owner);
+}
+
+void Workload::RestartSet() {
+  if (arrived()) return;
+  loop_.After(kRestartPeriod, self_, [this] { RestartSet(); });
+  std::optional<Draws> act = script_.ActByChance("restart", 5'000);
+  std::vector<StoredPtr> pods;
+  for (const auto& [key, pod] : api_.store().All("pods")) {
+    const auto owner = owners_.find(OwnerOf(*pod));
+    if (owner != owners_.end() && owner->second.keeps_names) pods.push_back(pod);
+  }
+  if (!act || pods.empty()) return;
+  const StoredPtr& pod = act->Pick(pods);
+  DeletePod(std::string(pod->key()), std::string(pod->uid()), kUser,
+            act->Below(2) == 0 ? Removal::kByForce : Removal::kInOrder);
 }
 
 void Workload::Size(const std::string& ns, const std::string& name, SimTime after, Json patch) {
@@ -211,12 +243,14 @@ void Workload::GiveUp(const std::string& key, const std::string& uid) {
   if (script_.Act("gives-up")) DeletePod(key, uid, kUser);
 }
 
-void Workload::DeletePod(const std::string& key, const std::string& uid, const std::string& who) {
+void Workload::DeletePod(const std::string& key, const std::string& uid, const std::string& who,
+                         Removal how) {
   Write write{who, "DELETE", {FindResource("pods")}};
   const std::size_t slash = key.find('/');
   write.path.ns = key.substr(0, slash);
   write.path.name = key.substr(slash + 1);
   write.body = {{"preconditions", {{"uid", uid}}}};
+  if (how == Removal::kByForce) write.body["gracePeriodSeconds"] = 0;
   api_.Do(self_, std::move(write));
 }
 

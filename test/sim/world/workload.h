@@ -35,6 +35,10 @@ struct WorkloadOptions {
   // down what they need, and opens it. Source: KEP-3521, whose gates are for controllers that
   // prepare a pod before it is scheduled.
   bool sizes_late = false;
+  // Half of what would be single pods are stateful sets of one, and whoever runs them restarts one
+  // now and then, some by force. Source: kubectl rollout restart, and "Force Delete StatefulSet
+  // Pods" of the Kubernetes documentation.
+  bool keeps_names = false;
 };
 
 class Workload {
@@ -66,6 +70,8 @@ class Workload {
   void Arrive();
   void MakeOne(Draws& draws);
   void MakeSizedLate(Draws& draws);
+  void MakeSet(Draws& draws);
+  void RestartSet();
   void Size(const std::string& ns, const std::string& name, SimTime after, Json patch);
   void MakeGang(Draws& draws);
   void MakeOwner(Draws& draws);
@@ -78,7 +84,10 @@ class Workload {
   // It is gone: a stateful set makes another one of its name.
   void MakeNamesake(const Stored& gone);
   void GiveUp(const std::string& key, const std::string& uid);
-  void DeletePod(const std::string& key, const std::string& uid, const std::string& who);
+  // `by_force`: it need not be known that its containers have ended.
+  enum class Removal : uint8_t { kInOrder, kByForce };
+  void DeletePod(const std::string& key, const std::string& uid, const std::string& who,
+                 Removal how = Removal::kInOrder);
 
   Loop& loop_;
   Script& script_;

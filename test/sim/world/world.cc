@@ -29,7 +29,18 @@ constexpr uint64_t kOfClaims = 0x647261;  // draws of their own
 constexpr uint64_t kOfSharing = 0x7368617265;
 constexpr uint64_t kOfNominations = 0x6e6f6d;
 constexpr uint64_t kOfEmptying = 0x656d70;
-constexpr uint64_t kOfPools = 0x706f6f6c04a5;  // gives none to worlds of test/sim/seeds
+// These give nothing to the worlds of test/sim/seeds.
+constexpr uint64_t kOfPools = 0x706f6f6c04a5;
+constexpr uint64_t kOfVolumes = 0x766f6c03a6;
+constexpr uint64_t kOfNames = 0x6e616d6573018a;
+constexpr uint64_t kOfGuards = 0x70646273011c;
+constexpr uint64_t kOfShrinking = 0x666f72676505f0;
+constexpr uint64_t kOfHanging = 0x736c6f770024;
+constexpr uint64_t kOfReads = 0x726561647304ae;
+constexpr uint64_t kOfRemains = 0x6561726c79;
+constexpr int kSome = 2'000;  // of 10,000 seeds
+
+bool IsOneOf(uint64_t seed, uint64_t of) { return Draws(seed).Fork(of).Chance(kSome); }
 
 // `of_hami`: all that have GPUs.
 std::vector<Machine> DrawFleet(Draws& draws, int nodes, bool of_hami) {
@@ -81,6 +92,14 @@ struct World::Parts {
     if (shares_freely) AllowUnenforcedSharing(tenants);
     if (Draws(options.seed).Fork(kOfNominations).Chance(5'000)) NominateEarly(tenants);
     if (Draws(options.seed).Fork(kOfEmptying).Chance(2'500)) Consolidate(tenants);
+    if (IsOneOf(options.seed, kOfGuards)) GuardNamespaces(tenants);
+    api.set_policies_hang(IsOneOf(options.seed, kOfHanging));
+    api.set_reads_dawdle(IsOneOf(options.seed, kOfReads));
+    if (faults.has(Fault::kUsers)) {
+      edits.set_habits({.shrink_records = IsOneOf(options.seed, kOfShrinking),
+                        .guard_pods = IsOneOf(options.seed, kOfGuards),
+                        .delete_read = IsOneOf(options.seed, kOfReads)});
+    }
     MakeSchedulers(script, faults, options, !dra.empty());
     WorkloadOptions work;
     work.lives = options.lives;
@@ -91,6 +110,7 @@ struct World::Parts {
     if (!dra.empty()) work.most_waiting += kWaitWithClaims;
     work.namespaces = tenants.namespaces;
     work.sizes_late = shares_freely;
+    work.keeps_names = IsOneOf(options.seed, kOfNames);
     for (const auto& scheduler : schedulers) work.schedulers.push_back(scheduler->name());
     strangers = std::make_unique<Strangers>(loop, script, faults, api, tenants.namespaces.back(),
                                             work.rules);
@@ -141,6 +161,7 @@ struct World::Parts {
       one.most_backoff = std::chrono::seconds(draws.Below(2) == 0 ? 10 : 30);
       one.pops_early = draws.Below(4) == 0;
       one.nominates_before_bind = draws.Below(4) < 2;
+      one.has_volumes = IsOneOf(options.seed, kOfVolumes);
       schedulers.push_back(std::make_unique<KubeScheduler>(loop, history, script, faults, api,
                                                            network, one, draws.Next()));
     }
@@ -173,6 +194,13 @@ World::World(Loop& loop, History& history, Script& script, const FaultPlan& faul
     parts_->api.Put("administrator", resource, object);
   }
   for (const Machine& machine : parts_->machines) parts_->kubelets.Join(machine, "administrator");
+  if (!options.has_remains) return;
+  PutRemains(
+      parts_->api, parts_->machines, parts_->tenants,
+      [this](const Machine& machine, const Stored& pod, Json devices) {
+        parts_->kubelets.all().at(machine.name)->Adopt(pod, std::move(devices));
+      },
+      Draws(options.seed).Fork(kOfRemains));
 }
 
 World::~World() = default;

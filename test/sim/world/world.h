@@ -26,6 +26,8 @@ struct WorldOptions {
   int64_t lives = 100;  // pods that users and owners make
   int nodes = 0;        // with GPUs: 3 to 12
   int schedulers = 0;   // kube-scheduler processes: 1 to 3
+  // Pods run that an earlier installation placed, of which nothing else is left.
+  bool has_remains = false;
 };
 
 class World {

@@ -104,6 +104,18 @@ TEST(WorldTest, ClaimsAreAllocatedUsedAndGivenBack) {
   EXPECT_GT(granted, 5);
 }
 
+TEST(WorldTest, SomeWorldsHaveHabitsOfTheirOwn) {
+  std::set<std::string> acts;
+  for (uint64_t seed = 1; seed <= 40; ++seed) {
+    Life run(seed, "apiserver,users", 30);
+    ASSERT_TRUE(run.Live()) << seed;
+    for (const Script::Id& id : run.script.done()) acts.insert(id.substr(0, id.find('#')));
+  }
+  for (const char* const act : {"restart", "policy-hangs", "shrink"}) {
+    EXPECT_TRUE(acts.contains(act)) << act;
+  }
+}
+
 TEST(WorldTest, OneSeedIsOneRun) {
   for (const char* faults : {"none", "all"}) {
     Life one(7, faults, 40);
