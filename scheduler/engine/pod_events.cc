@@ -31,6 +31,8 @@ class PodEvents {
   // It is gone, or asks for no GPUs any more. `record` with it.
   void Forget(const PodUid& uid, PodRecord& record, Instant now);
   void PlacePod(PodRecord& record, PodFacts& pod, Instant now);
+  // It asks for something else from now on.
+  void Ask(const PodUid& uid, PodRecord& record, PodRequest request, Instant now);
   // A version that cannot be read takes nothing away from what is known.
   bool AddsNothing(const PodRecord* record, const PodFacts& pod, bool ended) const;
   // The object of a pod that could not be read can be now. Null: it is not known any more.
@@ -336,6 +338,12 @@ void PodEvents::NoteTraits(const PodUid& uid, PodRecord& record, const PodFacts&
   }
 }
 
+void PodEvents::Ask(const PodUid& uid, PodRecord& record, PodRequest request, Instant now) {
+  cluster_.DropTentative(uid, record, now);
+  record.request = std::make_shared<const PodRequest>(std::move(request));
+  parts_.preemptors.Note(uid, record);
+}
+
 void PodEvents::FollowAgent(const PodUid& uid, const PodRecord& record, const PodFacts& pod,
                             Instant now) {
   const NodeState& state = cluster_.nodes[cluster_.names.Find(record.node.str())]->state;
@@ -451,9 +459,7 @@ void Engine::UpsertPod(PodFacts pod, Instant now) {
   if (ended) return events.EndPod(record, pod, now);
   const bool bound = !record.node.empty() || !record.reserved.empty();
   if (!bound && known != nullptr && !SameRequest(*record.request, pod.request)) {
-    cluster.DropTentative(uid, record, now);
-    record.request = std::make_shared<const PodRequest>(std::move(pod.request));
-    parts_->preemptors.Note(uid, record);
+    events.Ask(uid, record, std::move(pod.request), now);
   }
   // An object without node may be older than the bind we know of: a pod is never unbound again.
   if (pod.node.empty() && !record.node.empty() && TRANCHE_PLANTED(late_event_unbinds)) {

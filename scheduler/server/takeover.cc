@@ -13,9 +13,9 @@ std::chrono::milliseconds WriteTime(const ElectionOptions& election,
 
 int64_t LeastEpoch(const ServeConfig& config, const StandbyBuffer& buffer, int64_t next) {
   const int64_t kept = config.ledger.empty() ? 0 : ledger::SqliteLedger::LastEpoch(config.ledger);
-  const int64_t known = std::max(kept, next);
   // A record could tell any number: many may write pods.
-  return std::max(known, buffer.HighestEpoch(known + kMostEpochsAhead));
+  const int64_t told = buffer.HighestEpoch(std::max(kept, next) + kMostEpochsAhead);
+  return std::max(next, std::max(kept, told) + 1);
 }
 
 }  // namespace tranche

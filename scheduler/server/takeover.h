@@ -21,8 +21,8 @@ inline constexpr std::chrono::milliseconds kLedgerRetry{100};
 std::chrono::milliseconds WriteTime(const ElectionOptions& election,
                                     std::chrono::milliseconds otherwise);
 
-// Epochs below were already used, by what the ledger and records of pods say; `next` follows by the
-// lease.
+// Nobody had this epoch or a later one, by what the ledger and records of pods say; `next` follows
+// by the lease, which counts anew where it was deleted.
 int64_t LeastEpoch(const ServeConfig& config, const StandbyBuffer& buffer, int64_t next);
 
 }  // namespace tranche

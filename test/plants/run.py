@@ -98,7 +98,7 @@ class Runs:
     def simulate(self, plant, seed):
         with tempfile.NamedTemporaryFile(suffix=".json") as out:
             command = [str(self.binary), "--seeds", str(seed), "--lives", str(self.lives),
-                       "--out", out.name]
+                       "--faults", "all,trial", "--out", out.name]
             output, status = run(command, plant, MOST_SECONDS)
             if status is None:
                 return {"checker": None, "digest": "", "plants": []}

@@ -1,8 +1,8 @@
 #!/usr/bin/env bash
 # Builds etcd, kube-apiserver, kube-scheduler and kube-controller-manager of one Kubernetes version,
-# or Kueue's manager, or KWOK, which plays nodes and the life of their pods, and kubectl, from Go modules.
+# or Kueue's manager, or kubectl and KWOK, which plays nodes and the life of pods, from Go modules.
 #
-#   build.sh NAME      NAME is that of a folder beside this file without its v: 1.34, 1.37, kueue, kwok
+#   build.sh NAME   NAME is that of a folder beside this file without its v: 1.34, 1.37, kueue, kwok
 #
 # The last line of stdout is the folder with the programs; progress goes to stderr. It lies in
 # ${TRANCHE_CACHE:-${XDG_CACHE_HOME:-~/.cache}/tranche}/controlplane/HASH, where HASH covers go.mod
@@ -20,7 +20,8 @@ case $#,${1:-} in
   *) module= ;;
 esac
 if [[ ! -f $module/go.mod ]]; then
-  echo "usage: build.sh NAME, one of: $(cd "$here" && echo v*/ | tr -d 'v/') kueue kwok, found: $*" >&2
+  versions=$(cd "$here" && echo v*/ | tr -d 'v/')
+  echo "usage: build.sh NAME, one of: $versions kueue kwok, found: $*" >&2
   exit 2
 fi
 

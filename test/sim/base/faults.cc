@@ -20,6 +20,7 @@ FaultPlan DrawFaults(Draws& draws, const std::string& names, std::string& proble
   const bool all = wanted.erase("all") > 0;
   wanted.erase("none");
   FaultPlan plan;
+  plan.trial = wanted.erase("trial") > 0;
   for (int kind = 0; kind < static_cast<int>(Fault::kCount); ++kind) {
     const bool named = wanted.erase(NameOf(static_cast<Fault>(kind))) > 0;
     // Drawn for every kind, so that naming fewer leaves the others' rates as they were.

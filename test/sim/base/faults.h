@@ -34,9 +34,11 @@ struct FaultPlan {
   int rates[static_cast<int>(Fault::kCount)] = {};  // 0: never
   int rate(Fault fault) const { return rates[static_cast<int>(fault)]; }
   bool has(Fault fault) const { return rate(fault) > 0; }
+  // Worlds and looks that few seeds have been through yet are there too.
+  bool trial = true;
 };
-// Of all faults, none, or those of a list ("crash,disk"); what is not named never comes. Errors:
-// the unknown name, in `problem`.
+// Of all faults, none, or those of a list ("crash,disk"); what is not named never comes. "trial"
+// besides: FaultPlan::trial, else not. Errors: the unknown name, in `problem`.
 FaultPlan DrawFaults(Draws& draws, const std::string& names, std::string& problem);
 
 }  // namespace tranche::sim

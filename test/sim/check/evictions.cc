@@ -73,7 +73,8 @@ void EvictionChecker::Hear(const Happening& happening) {
   const PodLife* const pod = truth_.pod(TextAt(object, {"metadata", "uid"}));
   if (pod == nullptr || (pod->ended && *pod->ended < happening.at)) return;
   // Of those that wait too: one that took a victim's name is none.
-  if (pod->leaving == happening.at && pod->evicted_by == happening.who) {
+  const bool may_be = pod->bound || options_.faults.trial;
+  if (pod->leaving == happening.at && pod->evicted_by == happening.who && may_be) {
     Evicted(*pod, happening.at);
   } else if (pod->bound == happening.at) {
     Bound(*pod, happening.at);

@@ -101,7 +101,7 @@ int Main(int argc, char** argv) {
   app.add_option("--lives", options.lives, "pods of each seed")->check(CLI::Range(1, 1'000'000));
   app.add_option("--faults", options.faults,
                  "all, none, or some of crash, pause, clock, disk, network, apiserver, scheduler, "
-                 "agent, users, nodes, strangers");
+                 "agent, users, nodes, strangers; trial besides: worlds that are new");
   app.add_flag("--shrink", options.shrink, "cut failures down and tell their story");
   app.add_option("--out", out, "JSON file to write");
   app.add_option("--repeat", options.repeat, "each seed so often, to equal digests")

@@ -40,7 +40,10 @@ constexpr uint64_t kOfReads = 0x726561647304ae;
 constexpr uint64_t kOfRemains = 0x6561726c79;
 constexpr int kSome = 2'000;  // of 10,000 seeds
 
-bool IsOneOf(uint64_t seed, uint64_t of) { return Draws(seed).Fork(of).Chance(kSome); }
+// What some worlds have, and only where worlds under trial are wanted.
+bool IsOneOf(const FaultPlan& faults, uint64_t seed, uint64_t of) {
+  return faults.trial && Draws(seed).Fork(of).Chance(kSome);
+}
 
 // `of_hami`: all that have GPUs.
 std::vector<Machine> DrawFleet(Draws& draws, int nodes, bool of_hami) {
@@ -92,13 +95,13 @@ struct World::Parts {
     if (shares_freely) AllowUnenforcedSharing(tenants);
     if (Draws(options.seed).Fork(kOfNominations).Chance(5'000)) NominateEarly(tenants);
     if (Draws(options.seed).Fork(kOfEmptying).Chance(2'500)) Consolidate(tenants);
-    if (IsOneOf(options.seed, kOfGuards)) GuardNamespaces(tenants);
-    api.set_policies_hang(IsOneOf(options.seed, kOfHanging));
-    api.set_reads_dawdle(IsOneOf(options.seed, kOfReads));
+    if (IsOneOf(faults, options.seed, kOfGuards)) GuardNamespaces(tenants);
+    api.set_policies_hang(IsOneOf(faults, options.seed, kOfHanging));
+    api.set_reads_dawdle(IsOneOf(faults, options.seed, kOfReads));
     if (faults.has(Fault::kUsers)) {
-      edits.set_habits({.shrink_records = IsOneOf(options.seed, kOfShrinking),
-                        .guard_pods = IsOneOf(options.seed, kOfGuards),
-                        .delete_read = IsOneOf(options.seed, kOfReads)});
+      edits.set_habits({.shrink_records = IsOneOf(faults, options.seed, kOfShrinking),
+                        .guard_pods = IsOneOf(faults, options.seed, kOfGuards),
+                        .delete_read = IsOneOf(faults, options.seed, kOfReads)});
     }
     MakeSchedulers(script, faults, options, !dra.empty());
     WorkloadOptions work;
@@ -110,7 +113,7 @@ struct World::Parts {
     if (!dra.empty()) work.most_waiting += kWaitWithClaims;
     work.namespaces = tenants.namespaces;
     work.sizes_late = shares_freely;
-    work.keeps_names = IsOneOf(options.seed, kOfNames);
+    work.keeps_names = IsOneOf(faults, options.seed, kOfNames);
     for (const auto& scheduler : schedulers) work.schedulers.push_back(scheduler->name());
     strangers = std::make_unique<Strangers>(loop, script, faults, api, tenants.namespaces.back(),
                                             work.rules);
@@ -161,7 +164,7 @@ struct World::Parts {
       one.most_backoff = std::chrono::seconds(draws.Below(2) == 0 ? 10 : 30);
       one.pops_early = draws.Below(4) == 0;
       one.nominates_before_bind = draws.Below(4) < 2;
-      one.has_volumes = IsOneOf(options.seed, kOfVolumes);
+      one.has_volumes = IsOneOf(faults, options.seed, kOfVolumes);
       schedulers.push_back(std::make_unique<KubeScheduler>(loop, history, script, faults, api,
                                                            network, one, draws.Next()));
     }

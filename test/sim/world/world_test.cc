@@ -107,7 +107,7 @@ TEST(WorldTest, ClaimsAreAllocatedUsedAndGivenBack) {
 TEST(WorldTest, SomeWorldsHaveHabitsOfTheirOwn) {
   std::set<std::string> acts;
   for (uint64_t seed = 1; seed <= 40; ++seed) {
-    Life run(seed, "apiserver,users", 30);
+    Life run(seed, "apiserver,users,trial", 30);
     ASSERT_TRUE(run.Live()) << seed;
     for (const Script::Id& id : run.script.done()) acts.insert(id.substr(0, id.find('#')));
   }
