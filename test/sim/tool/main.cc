@@ -64,7 +64,7 @@ int TellStory(const RunOptions& asked, Telling telling) {
   return outcome.findings.empty() ? 0 : 1;
 }
 
-int ReplayFile(const std::string& path, Telling telling) {
+int ReplayFile(const std::string& path, Telling telling, const std::string& log) {
   std::ifstream in(path);
   std::stringstream text;
   text << in.rdbuf();
@@ -72,6 +72,7 @@ int ReplayFile(const std::string& path, Telling telling) {
   std::optional<SeedFile> file;
   if (in) file = ReadSeedFile(text.str(), problem);
   if (!file) return Usage(fmt::format("{}: {}", path, problem));
+  file->options.log = log;
   if (telling.all || telling.full) return TellStory(file->options, telling);
   const Outcome outcome = RunSeed(file->options);
   for (const Finding& one : outcome.findings) {
@@ -114,7 +115,8 @@ int Main(int argc, char** argv) {
   app.add_flag("--all", telling.all,
                "with --story or --replay: all that happened, not just what concerns the failure");
   app.add_flag("--full", telling.full, "with --story or --replay: objects in full");
-  app.add_option("--log", log, "with --story: what replicas log, on stderr; info, debug, ...");
+  app.add_option("--log", log,
+                 "with --story or --replay: what replicas log, on stderr; info, debug, ...");
   app.add_option("--marks", marks, "file to add the names of reached marks to");
   try {
     app.parse(argc, argv);
@@ -123,7 +125,7 @@ int Main(int argc, char** argv) {
   } catch (const CLI::ParseError& error) {
     return Usage(error.what());
   }
-  if (!replay.empty()) return ReplayFile(replay, telling);
+  if (!replay.empty()) return ReplayFile(replay, telling, log);
   if (!story.empty()) seeds = story;
   if (!ReadSeeds(seeds, options)) {
     return Usage("--seeds: expected A..B with A <= B, found \"" + seeds + "\"");

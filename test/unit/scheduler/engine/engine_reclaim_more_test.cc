@@ -80,7 +80,7 @@ TEST_F(Reclaiming, FullNodesThatNobodyAsksAboutAreTakenBackToo) {
   never.models_any = {"b200"};
   engine_.UpsertPod(test::Pending(never), now_);
   engine_.Filter(never, asked, now_, answer_);
-  EXPECT_EQ(Why(never), "UnknownModel");
+  EXPECT_EQ(Why(never), "WrongModel");
 }
 
 TEST_F(Reclaiming, VictimsGoAsWholeGangs) {
