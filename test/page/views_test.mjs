@@ -200,7 +200,9 @@ test('the ledger reports as the server does, and as CSV', () => visit({view: 'le
 test('who had what at a moment, by its time, the slider and the address', () => visit({view: 'ledger'}, async (page, one) => {
   const words = (rows) => {
     const gpus = rows.reduce((sum, {gpus: some}) => sum + Number(some), 0);
-    return new RegExp(`^${Number(gpus.toFixed(2))} GPUs held by ${rows.length} pods$`);
+    // Thousandths are what the server tells.
+    const shown = Number((Math.round(1000 * gpus) / 1000).toFixed(2));
+    return new RegExp(`^${shown} GPUs held by ${rows.length} pods$`);
   };
   const sum = page.locator('.then-sum');
   // Now: those that the cluster has placed, and no others.
