@@ -2,6 +2,8 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+
 namespace tranche::sim::check {
 
 void LeaderChecker::Lease(const Happening& happening) {
@@ -21,6 +23,12 @@ void LeaderChecker::Hear(const Happening& happening) {
     }
     newest_ = std::max(newest_, happening.number);
     epochs_[happening.who] = happening.number;
+    // From the highest that pods tell it goes on.
+    int64_t told = 0;
+    for (const auto& [uid, pod] : truth_.pods()) {
+      if (pod.holds() && pod.record) told = std::max(told, pod.record->epoch);
+    }
+    told_[happening.who] = told;
     return;
   }
   if (happening.kind != Happening::Kind::kWritten || !IsTranche(happening.who)) return;
@@ -37,7 +45,9 @@ void LeaderChecker::Hear(const Happening& happening) {
   if (pod == nullptr || pod->bound != happening.at || !pod->record) return;
   const auto epoch = epochs_.find(happening.who);
   if (elects_ && epoch != epochs_.end() &&
-      pod->record->epoch != static_cast<int64_t>(epoch->second)) {
+      pod->record->epoch != static_cast<int64_t>(epoch->second) &&
+      (pod->record->epoch < static_cast<int64_t>(epoch->second) ||
+       pod->record->epoch != told_.at(happening.who))) {
     Found(
         happening.at, happening.key,
         fmt::format("expected a record of epoch {}, found {}", epoch->second, pod->record->epoch));

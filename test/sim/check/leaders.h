@@ -27,6 +27,7 @@ class LeaderChecker : public Checker {
   SimTime since_{0};
   uint64_t newest_ = 0;
   std::map<std::string, uint64_t> epochs_;  // of lives that led
+  std::map<std::string, int64_t> told_;     // the highest epoch of records when it began
 };
 
 }  // namespace tranche::sim::check

@@ -90,14 +90,19 @@ void Workload::MakeSizedLate(Draws& draws) {
        {{"spec", {{"schedulingGates", nullptr}}}});
 }
 
-void Workload::MakeSet(Draws& draws) {
+Workload::Owner Workload::DrawOwner(Draws& draws, int64_t least_seconds, int64_t most_seconds) {
   Owner owner;
   owner.ns = draws.Pick(options_.namespaces);
   owner.scheduler = draws.Pick(options_.schedulers);
   owner.name = fmt::format("set-{}", ++names_);
   owner.shape = DrawShape(draws, options_.rules);
-  owner.until = loop_.now() + seconds(draws.Between(60, 240));
+  owner.until = loop_.now() + seconds(draws.Between(least_seconds, most_seconds));
   owner.again = draws.Fork(kOfSets);
+  return owner;
+}
+
+void Workload::MakeSet(Draws& draws) {
+  Owner owner = DrawOwner(draws, 60, 240);
   owner.keeps_names = true;
   Replace(owners_[owner.name] = owner);
 }
@@ -140,14 +145,8 @@ void Workload::MakeGang(Draws& draws) {
 }
 
 void Workload::MakeOwner(Draws& draws) {
-  Owner owner;
-  owner.ns = draws.Pick(options_.namespaces);
-  owner.scheduler = draws.Pick(options_.schedulers);
-  owner.name = fmt::format("set-{}", ++names_);
-  owner.shape = DrawShape(draws, options_.rules);
+  Owner owner = DrawOwner(draws, 20, 120);
   owner.shape.runtime_ms = std::max<int64_t>(owner.shape.runtime_ms, 5'000);
-  owner.until = loop_.now() + seconds(draws.Between(20, 120));
-  owner.again = draws.Fork(kOfSets);
   owner.keeps_names = owner.again.Chance(4'000);
   const int64_t replicas = draws.Between(1, 3);
   Owner& placed = owners_[owner.name] = owner;

@@ -70,6 +70,8 @@ class Workload {
   void Arrive();
   void MakeOne(Draws& draws);
   void MakeSizedLate(Draws& draws);
+  // Of a controller whose pods come again for so long.
+  Owner DrawOwner(Draws& draws, int64_t least_seconds, int64_t most_seconds);
   void MakeSet(Draws& draws);
   void RestartSet();
   void Size(const std::string& ns, const std::string& name, SimTime after, Json patch);

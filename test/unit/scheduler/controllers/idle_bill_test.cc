@@ -7,6 +7,7 @@
 #include "scheduler/host/clocks.h"
 #include "scheduler/ledger/bill/fleet_text.h"
 #include "test/builders/cluster.h"
+#include "test/unit/scheduler/controllers/measured_pod.h"
 #include "test/unit/scheduler/ledger/ledger_fixture.h"
 
 namespace tranche {
@@ -24,20 +25,7 @@ class IdleBillTest : public ledger::LedgerTest {
     book_->NoteFleet(
         {Minute(0), {{FleetKind::kNode, "n1", ledger::NodeText({"n1", {{"h100", 8}}, {}})}}, true});
     host_->cluster.Receive(NodeChanged{test::StockNode("n1", 8)});
-    const PodRequest request = test::WholePod("p", 2);
-    ContainerDevices held{request.containers.at(0).name, {}};
-    for (const int card : {0, 1}) {
-      Device device;
-      device.card = card;
-      device.milli = kWholeGpu;
-      device.memory = Mebibytes::Of(test::kH100Mib);
-      held.devices.push_back(device);
-    }
-    Allocation allocation;
-    allocation.containers.push_back(held);
-    PodFacts pod = test::Bound(request, "n1", allocation);
-    pod.running_at = clock_.Now();
-    host_->cluster.Receive(PodChanged{pod});
+    host_->cluster.Receive(PodChanged{test::MeasuredPod(clock_.Now())});
     host_->cluster.Receive(Synced());
     ns_ = host_->engine.Pods().at(0).name.ns;
   }

@@ -8,6 +8,7 @@
 #include "scheduler/host/clocks.h"
 #include "test/builders/cluster.h"
 #include "test/fakes/quiet_ledger.h"
+#include "test/unit/scheduler/controllers/measured_pod.h"
 
 namespace tranche {
 namespace THIS_FILE {
@@ -207,20 +208,7 @@ class UseReaderTest : public testing::Test {
  protected:
   UseReaderTest() {
     host_.cluster.Receive(NodeChanged{test::StockNode("n1", 8)});
-    const PodRequest request = test::WholePod("p", 2);
-    ContainerDevices held{request.containers.at(0).name, {}};
-    for (const int card : {0, 1}) {
-      Device device;
-      device.card = card;
-      device.milli = kWholeGpu;
-      device.memory = Mebibytes::Of(81'559);
-      held.devices.push_back(device);
-    }
-    Allocation allocation;
-    allocation.containers.push_back(held);
-    PodFacts pod = test::Bound(request, "n1", allocation);
-    pod.running_at = clock_.Now();
-    host_.cluster.Receive(PodChanged{pod});
+    host_.cluster.Receive(PodChanged{test::MeasuredPod(clock_.Now())});
   }
   static std::string AnswerOf(const std::vector<std::string>& rows) {
     return fmt::format(R"({{"status":"success","data":{{"resultType":"vector","result":[{}]}}}})",
