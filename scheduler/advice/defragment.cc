@@ -13,6 +13,7 @@
 #include <tuple>
 #include <utility>
 
+#include "policy/prices.h"
 #include "scheduler/advice/defrag_books.h"
 #include "scheduler/advice/defrag_targets.h"
 #include "scheduler/advice/rules.h"
@@ -200,10 +201,11 @@ class Adviser {
       for (const std::size_t pod : targets_.PodsOn(n, OneCard(c))) {
         const std::string why = targets_.WhyFixed(pod);
         if (why.empty()) continue;
-        advice_.notes.push_back(fmt::format(
-            "{} GPU {}: {} of {} milli are free, held by {}: {}", fleet_.nodes[n].name.str(),
-            GpuNumber(fleet_.nodes[n], c), -free,
-            fleet_.nodes[n].inventory.cards[c].capacity.count(), fleet_.pods[pod].name.str(), why));
+        advice_.notes.push_back(
+            fmt::format("{} GPU {}: {} of {} are free, held by {}: {}", fleet_.nodes[n].name.str(),
+                        GpuNumber(fleet_.nodes[n], c), FormatMicros(-free * 1000),
+                        FormatMicros(fleet_.nodes[n].inventory.cards[c].capacity.count() * 1000),
+                        fleet_.pods[pod].name.str(), why));
         break;
       }
     }

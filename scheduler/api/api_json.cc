@@ -394,6 +394,8 @@ std::string EncodeExplanation(const Explanation& explanation, const PodNotes& no
   AppendList(out, "nodes", explanation.nodes, AppendVerdict);
   AppendList(out, "claims", explanation.claims, AppendClaim);
   AppendMember(out, "advice", explanation.advice);
+  if (!explanation.pod.scheduler_says.empty())
+    AppendMember(out, "schedulerSays", explanation.pod.scheduler_says);
   AppendForecast(out, explanation.pod, notes.forecasts);
   AppendRightSize(out, notes);
   out += '}';

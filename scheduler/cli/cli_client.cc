@@ -171,6 +171,13 @@ std::string AnswersText(const Json& nodes, std::ostream& out) {
   return table.Text(TerminalOf(out));
 }
 
+// kube-scheduler's own message, where the reason does not end with it.
+std::string SchedulerSays(const Json& pod) {
+  if (!pod.contains("schedulerSays")) return "";
+  const std::string says = Text(pod, "schedulerSays");
+  return DetailOf(pod).ends_with(says) ? "" : "kube-scheduler: " + says;
+}
+
 int PrintExplanation(const Json& pod, bool each_node, std::ostream& out) {
   PrintLabelled("pod", fmt::format("{}/{}", Text(pod, "namespace"), Text(pod, "name")), out);
   PrintLabelled("state", Text(pod, "state"), out);
@@ -189,6 +196,8 @@ int PrintExplanation(const Json& pod, bool each_node, std::ostream& out) {
     const std::string eligible = Text(pod.at("reason"), "eligibleAt");
     if (eligible != "-") PrintLabelled("until", eligible, out);
   }
+  if (const std::string says = SchedulerSays(pod); !says.empty())
+    PrintLabelled("others", says, out);
   if (Text(pod, "advice") != "-") PrintLabelled("advice", Text(pod, "advice"), out);
   if (pod.contains("forecast")) PrintLabelled("start", StartOf(pod.at("forecast")), out);
   if (pod.contains("rightSize")) {

@@ -25,9 +25,8 @@ std::string_view WaitingCode(Reason reason) {
   const bool team = reason >= Reason::kNoLeaf && reason <= Reason::kNamespaceQuota;
   const bool request = reason > Reason::kNone && reason < Reason::kNoLeaf;
   const bool reclaim = reason >= Reason::kPdbBlocked && reason <= Reason::kPreemptionInProgress;
-  return team || request || reclaim || reason == Reason::kYieldingTo
-             ? tranche::Describe(reason).code
-             : "NoDeviceFit";
+  const bool others = reason == Reason::kYieldingTo || reason == Reason::kNoNodeOffered;
+  return team || request || reclaim || others ? tranche::Describe(reason).code : "NoDeviceFit";
 }
 
 // The object alone, which is made once.

@@ -218,7 +218,10 @@ void Engine::SetPolicies(std::shared_ptr<const PolicySet> set, const GpuPolicy& 
   parts.preemptors.Regroup();
   // An edit is no event to kube-scheduler.
   parts.requeue.Admitted(now);
-  if (before->classes != cluster.set->classes || other_pools) parts.requeue.NoteBorne(now);
+  const bool other_policies = before->policies != cluster.set->policies ||
+                              before->node_policies != cluster.set->node_policies;
+  if (before->classes != cluster.set->classes || other_pools || other_policies)
+    parts.requeue.NoteOtherRules(now);
 }
 
 void Engine::SetNamespaceCap(NamespaceCap cap, Instant now) {

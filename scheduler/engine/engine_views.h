@@ -1,6 +1,7 @@
 // The engine's parts as people and metrics see them. Only the engine's own files include this.
 #pragma once
 
+#include <span>
 #include <string>
 #include <vector>
 
@@ -16,8 +17,9 @@ class EngineViews {
   // Of several pods of one name the one that has not ended, or the last; nullptr: none.
   const PodRecord* FindNewest(const PodName& pod) const;
   NodeVerdict JudgeNode(const RequestContext& context, NodeId id, bool waits, Instant now);
-  // After Select.
-  std::string AdvicePending(const RequestContext& context, const PodRecord& record);
+  // After Select of those of the nodes that suit the pod's spec.
+  std::string AdvicePending(const RequestContext& context, const PodRecord& record,
+                            std::span<const NodeVerdict> nodes);
   // What is under way for the pod or against it, or what stands in the way of a plan.
   void ExplainReclaim(const PodUid& uid, Explanation& explanation);
 

@@ -4,6 +4,7 @@
 
 #include "scheduler/engine/engine.h"
 #include "scheduler/engine/parts.h"
+#include "scheduler/engine/state/demands.h"
 #include "topology/base/mark.h"
 #include "topology/base/plant.h"
 
@@ -118,6 +119,7 @@ void Filtering::LookElsewhere(const RequestContext& context, Instant now, Filter
   std::ranges::sort(parts_.ids);
   for (NodeId id{0}; id < cluster_.nodes.size(); ++id) {
     if (cluster_.nodes[id] == nullptr || std::ranges::binary_search(parts_.ids, id)) continue;
+    if (!MeetsDemands(cluster_.nodes[id]->state.facts(), *context.request)) continue;
     others.push_back(id);
   }
   if (others.empty()) return;

@@ -293,6 +293,7 @@ bool PodEvents::SetTraits(const PodFacts& pod, PodTraits& traits, Instant now) {
   traits.gates = pod.our_gates;
   traits.foreign_gates = pod.foreign_gates;
   traits.unschedulable = pod.unschedulable;
+  traits.scheduler_says = pod.scheduler_says;
   if (!pod.terminating || traits.leaves_at) return false;
   traits.leaves_at = pod.deletion_at.value_or(now);
   cluster_.NoteChange();

@@ -112,7 +112,7 @@ PodCopy CopyOf(const EngineParts& parts, const PodUid& uid, const PodRecord& rec
   pod.labels = traits.labels;
   pod.unreadable = record.unreadable;
   copy.eligible_at = record.eligible_at;
-  copy.last_reason = record.last_reason;
+  copy.last_reason = WaitsBecause(cluster, record);
   copy.evicted = traits.evicted_at.has_value();
   if (const GpuClass* gpu_class = cluster.set->ClassOf(record.request->priority_class)) {
     copy.workload_class = gpu_class->name;

@@ -230,7 +230,7 @@ void Engine::WaitingSlice(WaitingWalk& walk) {
   auto at = walk.after ? cluster.pending.upper_bound(*walk.after) : cluster.pending.begin();
   for (int i = 0; i < WaitingWalk::kPodsAtOnce && at != cluster.pending.end(); ++i, ++at) {
     PodRecord& record = *cluster.Find(*at);
-    add(*at, *record.request, record.last_reason,
+    add(*at, *record.request, WaitsBecause(cluster, record),
         record.asked.empty() ? parts.foreseen.Of(record) : Quanta(record.asked));
     walk.after = *at;
   }

@@ -7,6 +7,8 @@
 #include "scheduler/engine/engine_views.h"
 #include "scheduler/engine/selection/money.h"
 #include "scheduler/engine/selection/pool_windows.h"
+#include "scheduler/engine/state/demands.h"
+#include "scheduler/engine/views/demand_text.h"
 #include "scheduler/engine/views/explain_text.h"
 #include "scheduler/engine/views/node_view.h"
 #include "scheduler/index/eligibility.h"
@@ -60,7 +62,8 @@ PodView EngineViews::ViewPod(const PodUid& uid, const PodRecord& record) {
 void EngineViews::DescribeWait(const RequestContext& context, const PodUid& uid,
                                const PodRecord& record, PodView& view) {
   view.node = record.node;
-  view.reason = record.last_reason;
+  view.reason = WaitsBecause(cluster_, record);
+  view.scheduler_says = record.traits.scheduler_says;
   view.eligible_at = record.eligible_at;
   if (record.request->refusal) {
     view.reason = record.request->refusal->reason;
@@ -76,7 +79,7 @@ void EngineViews::DescribeWait(const RequestContext& context, const PodUid& uid,
     view.detail = fmt::format("{} of {} gone, for GPUs on {}", reclaim.gone(),
                               reclaim.victims.size(), member->node.str());
     view.eligible_at.reset();
-  } else if (record.last_reason != Reason::kNone || parts_.preemptors.Has(uid)) {
+  } else if (view.reason != Reason::kNone || parts_.preemptors.Has(uid)) {
     view.detail = parts_.gangs.Describe(record);
     if (view.detail.empty())
       view.detail = parts_.team_queue.DescribeQuota(context, record, cluster_.latest);
@@ -85,8 +88,10 @@ void EngineViews::DescribeWait(const RequestContext& context, const PodUid& uid,
       view.detail += "; " + block->detail;
       if (!view.eligible_at) view.eligible_at = block->until;
       // kube-scheduler never asked us: its own count of GPUs was enough to refuse the pod.
-      if (view.reason == Reason::kNone) view.reason = block->reason;
+      if (record.last_reason == Reason::kNone) view.reason = block->reason;
     }
+    if (view.reason == Reason::kNoNodeOffered && !view.scheduler_says.empty())
+      view.detail += "; " + view.scheduler_says;
   }
 }
 
@@ -172,6 +177,9 @@ NodeVerdict EngineViews::JudgeNode(const RequestContext& context, NodeId id, boo
                                           : cluster_.hot[id].closed;
   if (whole != Reason::kNone && request.refusal) verdict.detail = request.refusal->detail;
   const NodeEntry& entry = *cluster_.nodes[id];
+  // kube-scheduler looks at these first, and asks about no other node.
+  if (verdict.reason == Reason::kNone && waits)
+    verdict.reason = JudgeDemands(entry.state.facts(), request);
   if (verdict.reason == Reason::kNone) {
     // Judged as if the pod itself held nothing, so that a placed pod's own node fits too.
     const Load load =
@@ -203,6 +211,8 @@ NodeVerdict EngineViews::JudgeNode(const RequestContext& context, NodeId id, boo
   if (!verdict.fits && whole == Reason::kNone && !by_quota) {
     verdict.detail = DescribeMisfit(entry, request, *context.policy, verdict.reason, now);
   }
+  if (IsJudgedBefore(verdict.reason))
+    verdict.detail = DescribeDemands(entry.state.facts(), request, verdict.reason);
   if (verdict.reason == Reason::kCapacity)
     verdict.detail = DescribeCapacity(entry, *context.membership.gpu_class);
   if (verdict.reason == Reason::kNamespaceQuota)
@@ -211,7 +221,8 @@ NodeVerdict EngineViews::JudgeNode(const RequestContext& context, NodeId id, boo
 }
 
 // After Select.
-std::string EngineViews::AdvicePending(const RequestContext& context, const PodRecord& record) {
+std::string EngineViews::AdvicePending(const RequestContext& context, const PodRecord& record,
+                                       std::span<const NodeVerdict> nodes) {
   const std::string& scheduler = record.request->scheduler;
   if (record.last_reason == Reason::kNone && !cluster_.schedulers.Asks(scheduler)) {
     return fmt::format(
@@ -220,8 +231,16 @@ std::string EngineViews::AdvicePending(const RequestContext& context, const PodR
         scheduler.empty() ? "default-scheduler" : scheduler);
   }
   Reason reason = context.whole;
-  if (reason == Reason::kNone && parts_.selection.best().empty())
+  if (reason == Reason::kNone && parts_.selection.best().empty()) {
     reason = parts_.selection.NearestReason();
+    Reason of_spec = Reason::kNone;
+    for (const NodeVerdict& node : nodes) {
+      if (IsJudgedBefore(node.reason)) of_spec = std::max(of_spec, node.reason);
+    }
+    // No node suits the pod's spec, and so none was looked at.
+    if (reason == Reason::kNone) reason = of_spec;
+  }
+  if (reason == Reason::kNone) reason = WaitsBecause(cluster_, record);
   // It may fit by itself, and waits for others.
   if (context.whole == Reason::kNone && record.last_reason >= Reason::kGangIncomplete &&
       record.last_reason <= Reason::kGangNoRoom) {
@@ -318,22 +337,25 @@ std::optional<Explanation> Engine::Explain(const PodName& pod, Instant now) {
   const RequestContext context = parts.rules.ContextOf(request);
   parts.rules.ForgetKindAnswers();
   const bool pending = cluster.IsPending(*record);
-  std::vector<NodeId> ids;
+  std::vector<NodeId> suiting;
+  std::vector<std::size_t> places;  // of these among the answer's nodes
   for (const NodeId id : cluster.names.ascending()) {
     if (cluster.nodes[id] == nullptr || !cluster.nodes[id]->exists()) continue;
-    ids.push_back(id);
-  }
-  for (const NodeId id : ids) {
-    explanation.nodes.push_back(views.JudgeNode(context, id, pending, now));
+    const NodeVerdict& verdict =
+        explanation.nodes.emplace_back(views.JudgeNode(context, id, pending, now));
+    if (IsJudgedBefore(verdict.reason)) continue;
+    suiting.push_back(id);
+    places.push_back(explanation.nodes.size() - 1);
   }
   if (context.whole == Reason::kNone) {
-    parts.selection.Select(context, ids, ids.size(), now, nullptr);
+    parts.selection.Select(context, suiting, suiting.size(), now, nullptr);
     for (std::size_t i = 0; i < parts.selection.best().size(); ++i) {
-      explanation.nodes[parts.selection.best()[i].position].rank = static_cast<int>(i);
+      const std::size_t place = places[parts.selection.best()[i].position];
+      explanation.nodes[place].rank = static_cast<int>(i);
     }
   }
   if (explanation.pod.state == PodState::kPending) {
-    explanation.advice = views.AdvicePending(context, *record);
+    explanation.advice = views.AdvicePending(context, *record, explanation.nodes);
   }
   const HeldWork* work = cluster.book.Find(uid);
   if (work != nullptr && parts.metering.IsAbandoned(*work)) {

@@ -11,6 +11,7 @@
 
 #include "scheduler/engine/engine.h"
 #include "scheduler/engine/parts.h"
+#include "scheduler/engine/state/demands.h"
 #include "scheduler/engine/views/explain_text.h"
 #include "scheduler/index/charge_of.h"
 
@@ -33,6 +34,7 @@ class Trial {
   void JudgeGang();
 
  private:
+  Reason FindSuiting(const PodRequest& request);
   void Withdraw(const std::string& gang);
   std::optional<std::pair<NodeId, Picks>> SeatByEvicting(const PodRequest& request,
                                                          WhatIfResult& result);
@@ -44,6 +46,7 @@ class Trial {
   const Instant now_;
   const uint64_t version_;
   std::vector<NodeId> nodes_;
+  std::vector<NodeId> suiting_;  // scratch: of these, what the pod at hand may go to
   std::vector<std::pair<NodeId, PodUid>> placed_;
   std::set<NodeId> touched_;
 };
@@ -81,6 +84,18 @@ void Trial::Take(NodeId id, const WhatIfCase::Seat& seat) {
   cluster_.nodes[id]->state.Hold(seat.holding);
 }
 
+// What stands in the way of the nodes that do not suit; kNone: all suit.
+Reason Trial::FindSuiting(const PodRequest& request) {
+  suiting_.clear();
+  Reason nearest = Reason::kNone;
+  for (const NodeId id : nodes_) {
+    const Reason reason = JudgeDemands(cluster_.nodes[id]->state.facts(), request);
+    if (reason == Reason::kNone) suiting_.push_back(id);
+    nearest = std::max(nearest, reason);
+  }
+  return nearest;
+}
+
 void Trial::Try(const PodRequest& request, WhatIfResult& result) {
   result.name = request.name;
   if (!request.asks_gpu()) {
@@ -95,13 +110,14 @@ void Trial::Try(const PodRequest& request, WhatIfResult& result) {
   }
   NodeId id = kNoNode;
   Picks chosen;
-  parts_.selection.Select(context, nodes_, 1, now_, nullptr);
+  const Reason demands = FindSuiting(request);
+  parts_.selection.Select(context, suiting_, 1, now_, nullptr);
   if (!parts_.selection.best().empty()) {
     id = parts_.selection.best().front().node;
     result.reason = parts_.selection.PickDevices(context, *cluster_.nodes[id], chosen);
     result.fits = result.reason == Reason::kNone;
   } else {
-    result.reason = parts_.selection.NearestReason();
+    result.reason = suiting_.empty() ? demands : parts_.selection.NearestReason();
     result.detail = parts_.rules.DescribeQuotaAnswers(context, now_);
     if (result.detail.empty()) result.detail = "asks " + DescribeRequest(request);
     const auto seat = SeatByEvicting(request, result);

@@ -108,9 +108,7 @@ FindLabel LabelText::Finder() const {
   };
 }
 
-bool Suits(const NodeConstraints& constraints, std::string_view node, const LabelText& labels,
-           const std::vector<Taint>& taints) {
-  if (!Tolerates(constraints.tolerations, taints)) return false;
+bool Selects(const NodeConstraints& constraints, std::string_view node, const LabelText& labels) {
   for (const auto& [key, value] : constraints.selector) {
     const std::string_view actual = labels.Find(key);
     if (actual.data() == nullptr || actual != value) return false;
@@ -121,13 +119,24 @@ bool Suits(const NodeConstraints& constraints, std::string_view node, const Labe
          });
 }
 
-bool Tolerates(const std::vector<Toleration>& tolerations, const std::vector<Taint>& taints) {
-  return std::ranges::all_of(taints, [&](const Taint& taint) {
+const Taint* FirstUntolerated(const std::vector<Toleration>& tolerations,
+                              const std::vector<Taint>& taints) {
+  const auto found = std::ranges::find_if(taints, [&](const Taint& taint) {
     const bool binds = taint.effect == "NoSchedule" || taint.effect == "NoExecute";
-    return !binds || std::ranges::any_of(tolerations, [&](const Toleration& toleration) {
-      return Tolerates(toleration, taint);
-    });
+    return binds && std::ranges::none_of(tolerations, [&](const Toleration& toleration) {
+             return Tolerates(toleration, taint);
+           });
   });
+  return found == taints.end() ? nullptr : &*found;
+}
+
+bool Suits(const NodeConstraints& constraints, std::string_view node, const LabelText& labels,
+           const std::vector<Taint>& taints) {
+  return Tolerates(constraints.tolerations, taints) && Selects(constraints, node, labels);
+}
+
+bool Tolerates(const std::vector<Toleration>& tolerations, const std::vector<Taint>& taints) {
+  return FirstUntolerated(tolerations, taints) == nullptr;
 }
 
 }  // namespace tranche

@@ -62,11 +62,14 @@ class LabelText {
   std::string text_;  // key \0 value \0, ascending
 };
 
-// May a pod with these constraints go to the node, as kube-scheduler's NodeAffinity and
-// TaintToleration judge?
+// Do node selector and required affinity allow the node, as kube-scheduler's NodeAffinity judges?
+bool Selects(const NodeConstraints& constraints, std::string_view node, const LabelText& labels);
+// The first taint that keeps such a pod away, as TaintToleration judges; nullptr: none does.
+const Taint* FirstUntolerated(const std::vector<Toleration>& tolerations,
+                              const std::vector<Taint>& taints);
+// Both together. Without constraints a pod still tolerates no taint.
 bool Suits(const NodeConstraints& constraints, std::string_view node, const LabelText& labels,
            const std::vector<Taint>& taints);
-// Without constraints a pod still tolerates no taint.
 bool Tolerates(const std::vector<Toleration>& tolerations, const std::vector<Taint>& taints);
 
 }  // namespace tranche

@@ -44,6 +44,7 @@ struct PodFacts {
   bool left_alone = false;
   Millis grace{30'000};  // spec.terminationGracePeriodSeconds, which is 30 where it is not given
   bool unschedulable = false;              // condition PodScheduled is False, reason Unschedulable
+  std::string scheduler_says;              // its message then, as far as kLongestSaying goes
   std::optional<Instant> checkpointed_at;  // tranche.dev/checkpointed-at
   std::shared_ptr<const Labels> labels;    // null: none
   // What it has of resource.k8s.io; null: nothing.

@@ -37,6 +37,9 @@ enum class Reason : uint8_t {
   kNodeUnstable,     // devices vanished and came back moments ago
   kNodeRefusing,     // the kubelet refused several GPU pods lately
   kDevicesUnknown,   // a pod on the node holds devices nobody can name
+  // What kube-scheduler judges before it asks: never our answer to it.
+  kNotSelected,  // not what the pod's nodeSelector or required affinity wants
+  kTainted,      // a taint that the pod does not tolerate
   // About the devices.
   kNoGpu,             // the node has no GPU of the kind asked for
   kNoAgent,           // nothing on the node can enforce the share
@@ -69,7 +72,8 @@ enum class Reason : uint8_t {
   // About order.
   kYieldingTo,  // another workload that fits now comes first
   // About the pod.
-  kClaimUnknown,  // a resource claim of the pod has not been seen yet
+  kNoNodeOffered,  // kube-scheduler refused every node by itself, and asked about none
+  kClaimUnknown,   // a resource claim of the pod has not been seen yet
   kPodGone,
   kPodElsewhere,  // already bound, or being bound, to another node
   kCount
@@ -87,6 +91,11 @@ const ReasonText& Describe(Reason reason);
 
 // Does the team's quota or budget refuse? A ResourceQuota is the namespace's, and does not count.
 bool IsQuotaReason(Reason reason);
+
+// Is it one of those that kube-scheduler finds by itself before it asks about a node?
+inline bool IsJudgedBefore(Reason reason) {
+  return reason == Reason::kNotSelected || reason == Reason::kTainted;
+}
 
 // Does the node lack only what other pods hold there, so that it would take the pod if it were
 // emptier? False for kNone: there the pod fits.

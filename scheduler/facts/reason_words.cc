@@ -23,6 +23,10 @@ std::string_view TextOf(Reason reason, SaidOf whom) {
       return "the nodes that would do refused several GPU pods lately";
     case Reason::kDevicesUnknown:
       return "pods on the nodes that would do hold GPUs that cannot be told apart";
+    case Reason::kNotSelected:
+      return "no node is what the pod's node selector or affinity wants";
+    case Reason::kTainted:
+      return "the pod does not tolerate the taints of the nodes that would do";
     case Reason::kNoGpu:
       return "no node has a GPU of the kind asked for";
     case Reason::kNoAgent:

@@ -14,10 +14,6 @@ bool IsWordCharacter(char c) {
          std::string_view("-._/").find(c) != std::string_view::npos;
 }
 
-bool IsNumber(std::string_view text) {
-  return !text.empty() && text.find_first_not_of("0123456789") == std::string_view::npos;
-}
-
 }  // namespace
 
 Veil::Veil(Sight sight, std::span<const QuotaView> quotas) : sight_(std::move(sight)) {
@@ -57,11 +53,9 @@ std::string Veil::Word(std::string_view word) const {
     return (hidden_.contains(name) ? kAnotherTeam : std::string(name)) + end;
   }
   const std::string_view first = name.substr(0, slash);
-  const std::string_view rest = name.substr(slash + 1);
-  // "500/1000 of the memory"; "nvidia.com/gpu", since no namespace has a dot.
-  const bool amount = IsNumber(first) && rest == "1000";
+  // "nvidia.com/gpu", since no namespace has a dot.
   const bool resource = first.find('.') != std::string_view::npos;
-  if (amount || resource || Sees(first)) return std::string(word);
+  if (resource || Sees(first)) return std::string(word);
   return kAnothersPod + end;
 }
 
@@ -81,7 +75,12 @@ std::string Veil::Text(std::string_view text) const {
   return shown;
 }
 
-void Veil::Draw(PodView& pod) const { pod.detail = Text(pod.detail); }
+void Veil::Draw(PodView& pod) const {
+  // kube-scheduler's words count nodes ("0/5 nodes are available"), and name no pod but its own.
+  const std::size_t says = pod.detail.ends_with(pod.scheduler_says) ? pod.scheduler_says.size() : 0;
+  const std::size_t ours = pod.detail.size() - says;
+  pod.detail = Text(std::string_view(pod.detail).substr(0, ours)) + pod.detail.substr(ours);
+}
 
 void Veil::Draw(GangView& gang) const { gang.detail = Text(gang.detail); }
 

@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "topology/base/mark.h"
+
 namespace tranche {
 
 PodRecord* ClaimHolders::Find(const PodUid& uid) const {
@@ -21,19 +23,20 @@ HeldWork ClaimHolders::AsWorkOf(const PodRecord& record, const HeldWork& claim) 
   return work;
 }
 
+const HeldWork* ClaimHolders::FirstClaimOf(const ClaimingPod& pod) const {
+  for (const dra::PodClaim& use : pod.claims->claims) {
+    const dra::Claim* claim = cluster_.catalog.FindClaim({pod.request->name.ns, use.claim});
+    if (claim == nullptr) continue;
+    if (const HeldWork* work = cluster_.book.Find(KeyOfClaim(claim->uid))) return work;
+  }
+  return nullptr;
+}
+
 std::optional<HeldWork> ClaimHolders::WorkOf(const PodUid& uid) const {
   if (const HeldWork* work = cluster_.book.Find(uid)) return *work;
   const auto pod = books_.pods.find(uid);
-  if (pod == books_.pods.end()) return std::nullopt;
-  const std::string& ns = pod->second.request->name.ns;
-  for (const dra::PodClaim& use : pod->second.claims->claims) {
-    const dra::Claim* claim = cluster_.catalog.FindClaim({ns, use.claim});
-    if (claim == nullptr) continue;
-    if (const HeldWork* work = cluster_.book.Find(KeyOfClaim(claim->uid))) {
-      return AsWorkOf(pod->second, *work);
-    }
-  }
-  return std::nullopt;
+  const HeldWork* const work = pod == books_.pods.end() ? nullptr : FirstClaimOf(pod->second);
+  return work == nullptr ? std::nullopt : std::optional(AsWorkOf(pod->second, *work));
 }
 
 std::optional<std::vector<PodUid>> ClaimHolders::UsersOf(const PodUid& key) const {
@@ -45,6 +48,14 @@ std::optional<std::vector<PodUid>> ClaimHolders::UsersOf(const PodUid& key) cons
     const bool gone = record == nullptr ? books_.gone.contains(uid) : record->terminal;
     if (gone) continue;
     if (record == nullptr) return std::nullopt;
+    const auto pod = books_.pods.find(uid);
+    const bool by_claim = pod != books_.pods.end() && FirstClaimOf(pod->second) != nullptr;
+    if (!by_claim && cluster_.book.Find(uid) == nullptr) {
+      // The claim is reserved for it, and it does not name the claim: it is of its template's name
+      // still, or somebody wrote it there.
+      TRANCHE_MARK(claim_reserved_for_a_pod_that_does_not_name_it);
+      return std::nullopt;
+    }
     users.push_back(uid);
   }
   std::ranges::sort(users);

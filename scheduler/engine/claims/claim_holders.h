@@ -28,13 +28,17 @@ class ClaimHolders {
   std::optional<HeldWork> WorkOf(const PodUid& uid) const;
   // What a claim holds, as the work of a pod that uses it.
   HeldWork AsWorkOf(const PodRecord& record, const HeldWork& claim) const;
-  // The pods that use the claim with that key, ascending. Empty: all who did have gone, and it is
-  // about to be deallocated. nullopt: nobody uses it, or one is not known.
+  // The pods that use the claim with that key, ascending; WorkOf tells what each of them holds.
+  // Empty: all who did have gone, and it is about to be deallocated. nullopt: nobody uses it, or
+  // one who is said to is not known to.
   std::optional<std::vector<PodUid>> UsersOf(const PodUid& key) const;
   // The charge of a claim becomes one of the work of a pod that uses it.
   static void AddTo(HeldWork& work, const HeldWork& claim);
 
  private:
+  // What the first of its claims that is charged holds; null: none is.
+  const HeldWork* FirstClaimOf(const ClaimingPod& pod) const;
+
   ClusterState& cluster_;
   ClaimBooks& books_;
 };

@@ -7,6 +7,8 @@
 #include <utility>
 
 #include "quota/tree/charge.h"
+#include "scheduler/engine/state/demands.h"
+#include "scheduler/engine/views/demand_text.h"
 #include "scheduler/engine/views/explain_text.h"
 #include "topology/gpu_model.h"
 
@@ -196,6 +198,12 @@ NodeVerdict ClaimViews::VerdictOn(const RequestContext& context, const ClaimWish
     verdict.reason = context.whole;
     return verdict;
   }
+  const NodeFacts& facts = cluster_.nodes[id]->state.facts();
+  if (pending) verdict.reason = JudgeDemands(facts, *context.request);
+  if (verdict.reason != Reason::kNone) {
+    verdict.detail = DescribeDemands(facts, *context.request, verdict.reason);
+    return verdict;
+  }
   outlook = wishes_.On(wish, id);
   const bool asks =
       std::ranges::any_of(wish.claims, [](const dra::Claim* claim) { return !claim->allocation; });
@@ -205,7 +213,6 @@ NodeVerdict ClaimViews::VerdictOn(const RequestContext& context, const ClaimWish
     return verdict;
   }
   for (const dra::Claim* claim : wish.claims) {
-    const NodeFacts& facts = cluster_.nodes[id]->state.facts();
     if (claim->allocation && !dra::Reaches(*claim->allocation, {facts.name.str(), &facts.labels})) {
       verdict.reason = Reason::kWrongDevice;
       verdict.detail = fmt::format("claim {} has devices of another node", claim->name);

@@ -4,9 +4,9 @@
 
 #include <algorithm>
 
-#include "scheduler/engine/selection/demands.h"
 #include "scheduler/engine/selection/pool_windows.h"
 #include "scheduler/engine/selection/shape.h"
+#include "scheduler/engine/state/demands.h"
 #include "scheduler/index/card_links.h"
 #include "scheduler/index/card_sets.h"
 

@@ -6,9 +6,9 @@
 #include <set>
 #include <utility>
 
-#include "scheduler/engine/selection/demands.h"
 #include "scheduler/engine/selection/pool_windows.h"
 #include "scheduler/engine/selection/shape.h"
+#include "scheduler/engine/state/demands.h"
 #include "scheduler/engine/state/kept_room.h"
 #include "scheduler/index/card_sets.h"
 #include "scheduler/index/charge_of.h"

@@ -6,8 +6,8 @@
 #include <set>
 #include <utility>
 
-#include "scheduler/engine/selection/demands.h"
 #include "scheduler/engine/selection/pool_windows.h"
+#include "scheduler/engine/state/demands.h"
 #include "topology/base/mark.h"
 
 namespace tranche {

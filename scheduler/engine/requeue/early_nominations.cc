@@ -3,8 +3,8 @@
 #include <algorithm>
 #include <utility>
 
-#include "scheduler/engine/selection/demands.h"
 #include "scheduler/engine/selection/shape.h"
+#include "scheduler/engine/state/demands.h"
 #include "topology/base/mark.h"
 
 namespace tranche {

@@ -6,6 +6,7 @@
 
 #include "scheduler/engine/selection/pool_windows.h"
 #include "scheduler/engine/selection/shape.h"
+#include "scheduler/engine/state/demands.h"
 #include "topology/base/table_key.h"
 
 namespace tranche {
@@ -19,10 +20,33 @@ constexpr Millis kRequeueGap{10'000};
 constexpr int kMostRequeued = 8;
 // Of pods that quota refused.
 constexpr int kMostAdmitted = 16;
-// And of those that wait for room in a namespace's ResourceQuotas, how many are looked at.
+// Of pods that ResourceQuotas or other rules refused, how many are looked at.
 constexpr int kMostLooks = 64;
 // Refusals remembered; the oldest go first.
 constexpr std::size_t kMostRefused = 4096;
+
+// An edit of a class, a policy or a pool may take the answer back. What teams have used up is not
+// among them: see Admitted.
+bool IsByRules(Reason reason) {
+  switch (reason) {
+    case Reason::kStyleOff:
+    case Reason::kNoLeaf:
+    case Reason::kNoAgent:
+    case Reason::kAgentCannotServe:
+    case Reason::kSharingMode:
+    case Reason::kCapacity:
+    case Reason::kTooManyPerNode:
+    case Reason::kTooLarge:
+    case Reason::kTopologyUnknown:
+    case Reason::kNoSuchSet:
+    case Reason::kBrokenSet:
+    case Reason::kMaintenance:
+    case Reason::kNoRoom:
+      return true;
+    default:
+      return false;
+  }
+}
 
 }  // namespace
 
@@ -41,6 +65,7 @@ bool Requeuer::OnNode(const PodUid& uid, NodeId id, Instant now) {
   if (context.whole != Reason::kNone) return false;
   const ScopedRemoval lift(cluster_, uid, now, kept_.SharesWith(uid));
   if (cluster_.nodes[id] == nullptr) return false;
+  if (!MeetsDemands(cluster_.nodes[id]->state.facts(), *record->request)) return false;
   const Reason shut = ShutTo(cluster_, context, id, now);
   if (shut == Reason::kMaintenance || shut == Reason::kCapacity) return false;
   if (selection_.Fits(context, id) != Reason::kNone) return false;
@@ -98,7 +123,8 @@ bool Requeuer::IfFits(const PodUid& uid, Instant now) {
   const ScopedRemoval lift(cluster_, uid, now, kept_.SharesWith(uid));
   ids_.clear();
   for (NodeId id{0}; id < cluster_.hot.size(); ++id) {
-    if (cluster_.hot[id].closed == Reason::kNone) ids_.push_back(id);
+    if (cluster_.hot[id].closed != Reason::kNone) continue;
+    if (MeetsDemands(cluster_.nodes[id]->state.facts(), *record->request)) ids_.push_back(id);
   }
   selection_.Select(context, ids_, 1, now, nullptr);
   if (selection_.best().empty() || record->requeued_at == now) return !selection_.best().empty();
@@ -124,12 +150,17 @@ std::optional<Instant> Requeuer::Due() const {
   return put_off_.begin()->first;
 }
 
-void Requeuer::NoteBorne(Instant now) {
-  int looks = 0;
+void Requeuer::NoteOtherRules(Instant now) {
+  std::set<std::string> in_vain;
+  int looks = 0, requeued = 0;
   for (const PodUid& uid : std::vector<PodUid>(cluster_.pending.begin(), cluster_.pending.end())) {
-    if (cluster_.Find(uid)->last_reason != Reason::kCapacity) continue;
-    IfFits(uid, now);
-    if (++looks == kMostAdmitted) return;
+    if (!IsByRules(cluster_.Find(uid)->last_reason)) continue;
+    const std::string like = LikenessOf(uid);
+    if (!like.empty() && in_vain.contains(like)) continue;
+    const bool fits = IfFits(uid, now);
+    if (!fits && !like.empty()) in_vain.insert(like);
+    requeued += fits;
+    if (++looks == kMostLooks || requeued == kMostAdmitted) return;
   }
 }
 

@@ -45,9 +45,9 @@ class Requeuer {
   void NoteReopened(NodeId id, Instant now);
   // Other objects than the node's own say something else of it now.
   void NoteRetold(NodeId id, Instant now);
-  // Other classes or pools are in force: pods whose class bore none of the nodes that had room, and
-  // that fit now.
-  void NoteBorne(Instant now);
+  // Other classes, policies or pools are in force: pods that were refused by their rules, and that
+  // fit now.
+  void NoteOtherRules(Instant now);
   // Pods that quota refused and that would be let in now.
   void Admitted(Instant now);
   // The pod, if some node takes it now; true: one does.

@@ -195,4 +195,12 @@ std::optional<Allocation> AllocationOn(const ClusterState& cluster, const NodeNa
 // for none. Cost: O(models of the cluster and the catalogue).
 bool KnowsModelOf(const ClusterState& cluster, const PodRequest& request);
 
+// Why the pod waits: our own last answer, else that a kube-scheduler which asks us had no node to
+// ask about.
+inline Reason WaitsBecause(const ClusterState& cluster, const PodRecord& record) {
+  const bool told = record.last_reason == Reason::kNone && record.traits.unschedulable &&
+                    cluster.schedulers.Asks(record.request->scheduler);
+  return told ? Reason::kNoNodeOffered : record.last_reason;
+}
+
 }  // namespace tranche

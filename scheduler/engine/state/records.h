@@ -46,6 +46,7 @@ struct PodTraits {
   // By more than our own word on quota: nobody is to be evicted for it.
   bool held_back() const { return foreign_gates || gates.gang; }
   bool unschedulable = false;
+  std::string scheduler_says;         // kube-scheduler, why it is
   NodeName nominated;                 // status.nominatedNodeName, while it waits
   std::optional<Instant> evicted_at;  // by us
   QuotaState evicted_state = QuotaState::kInQuota;

@@ -81,6 +81,7 @@ struct PodView {
   // Pending: of the last filter's refusals the one closest to fitting.
   Reason reason = Reason::kNone;
   std::string detail;                  // with numbers and quoted values
+  std::string scheduler_says;          // pending: kube-scheduler's own message, shortened
   std::optional<Instant> eligible_at;  // when time alone changes the answer
   Reason observed = Reason::kNone;     // what a quota in mode Observe would have said
   bool devices_unknown = false;        // holds devices we cannot name (or an unreadable record)

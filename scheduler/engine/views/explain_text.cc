@@ -10,6 +10,7 @@
 #include <utility>
 #include <vector>
 
+#include "policy/prices.h"
 #include "scheduler/index/agent_cards.h"
 #include "scheduler/index/card_sets.h"
 #include "scheduler/index/eligibility.h"
@@ -18,16 +19,20 @@
 namespace tranche {
 namespace {
 
+// "0.5" of 500 thousandths.
+std::string Decimals(int64_t milli) { return FormatMicros(milli * 1000); }
+
+// The memory of a card that a share is to have; empty: nobody says.
 std::string DescribeMemory(const MemoryNeed& need) {
   switch (need.kind) {
     case MemoryNeed::Kind::kNone:
-      return "no memory";
+      return "";
     case MemoryNeed::Kind::kWholeCard:
       return "all memory";
     case MemoryNeed::Kind::kMib:
       return fmt::format("{} MiB", need.value);
     case MemoryNeed::Kind::kMilliOfCard:
-      return fmt::format("{}/1000 of the memory", need.value);
+      return fmt::format("{} of the memory", Decimals(need.value));
     case MemoryNeed::Kind::kPercentOfCard:
       return fmt::format("{} % of the memory", need.value);
     case MemoryNeed::Kind::kAgentUnits:
@@ -36,17 +41,37 @@ std::string DescribeMemory(const MemoryNeed& need) {
   return "";
 }
 
+std::string Counted(int64_t count, std::string_view what) {
+  return fmt::format("{} {}{}", count, what, count == 1 ? "" : "s");
+}
+
+// "0.5 GPU with 8192 MiB", "2 parts of a GPU with 3000 MiB each".
+std::string DescribeShare(const Ask& ask) {
+  const bool all = ask.compute == kWholeGpu;
+  std::string text;
+  if (all) {
+    text = Counted(ask.count, "GPU");
+  } else if (ask.compute == MilliGpu::Zero()) {
+    text = ask.count == 1 ? "a part of a GPU" : fmt::format("{} parts of a GPU", ask.count);
+  } else {
+    const std::string part = Decimals(ask.compute.count()) + " GPU";
+    text = ask.count == 1 ? part : fmt::format("{} x {}", ask.count, part);
+  }
+  const std::string memory = DescribeMemory(ask.memory);
+  if (!memory.empty()) text += " with " + memory + (ask.count == 1 ? "" : " each");
+  return text + (ask.exclusive ? ", alone" : "");
+}
+
 std::string DescribeAsk(const Ask& ask) {
   switch (ask.resource) {
     case Resource::kGpu:
-      return fmt::format("{} GPU", ask.count);
+      return Counted(ask.count, "GPU");
     case Resource::kGpuShared:
-      return fmt::format("{} shared GPU", ask.count);
+      return Counted(ask.count, "shared GPU");
     case Resource::kMig:
       return fmt::format("{} x {}{}", ask.count, ask.mig.profile, ask.mig.shared ? " shared" : "");
     case Resource::kShare:
-      return fmt::format("{} GPU with {} milli and {}{}", ask.count, ask.compute.count(),
-                         DescribeMemory(ask.memory), ask.exclusive ? ", alone" : "");
+      return DescribeShare(ask);
   }
   return "";
 }
@@ -91,8 +116,8 @@ std::string DescribeFree(const NodeEntry& entry, const PodRequest& request) {
     most_memory = std::max(most_memory, card.memory - load.cards[i].memory);
   }
   if (cards > 0) {
-    found += fmt::format("{}{} of {} cards idle, most free on one card {} milli and {} MiB",
-                         found.empty() ? "" : "; ", idle, cards, most_milli.count(),
+    found += fmt::format("{}{} of {} cards idle, most free on one card {} GPU and {} MiB",
+                         found.empty() ? "" : "; ", idle, cards, Decimals(most_milli.count()),
                          most_memory.count());
   }
   return found;
@@ -111,6 +136,12 @@ constexpr std::pair<Reason, std::string_view> kAdvice[] = {
      "share on nodes with an agent (tranche-node, HAMi, MPS), or allow unenforced sharing by "
      "policy"},
     {Reason::kUnknownModel, "correct the model's name, or add a node that has it"},
+    {Reason::kNotSelected,
+     "correct the pod's nodeSelector or affinity, or label a node with what it wants"},
+    {Reason::kTainted, "give the pod a toleration, or take the taint off a node"},
+    {Reason::kNoNodeOffered,
+     "its message says what each node lacks for the pod: CPU, memory, a port, a volume, a rule of "
+     "spread or distance"},
     {Reason::kWrongModel, "allow more GPU models"},
     {Reason::kTooManyPerNode, "ask for fewer GPUs per pod, or add larger nodes"},
     {Reason::kTooLarge, "ask for less memory per GPU, or add GPUs with more"},

@@ -45,12 +45,20 @@ function nodesList(nodes) {
     rest ? el('li', {class: 'quiet-text'}, `and ${plural(rest, 'node')} with other answers`) : null);
 }
 
+// kube-scheduler's own message, where the reason does not end with it.
+function schedulerWords(pod, found) {
+  const says = found.schedulerSays;
+  if (!says || pod.reason?.detail?.endsWith(says)) return null;
+  return el('p', {class: 'quiet-text'}, `kube-scheduler says: ${says}`);
+}
+
 // `found`: the answer of explain, {error}, or null while it is on its way. `whatIf`: a button.
 export function explanation(pod, found, whatIf) {
   if (!found) return el('p', {class: 'quiet-text'}, 'Asking every node …');
   if (found.error) return el('p', {class: 'bad'}, `Not explained: ${found.error}.`);
   return el('div', {class: 'explanation'},
     pod.reason?.detail ? el('p', {}, pod.reason.detail) : null,
+    schedulerWords(pod, found),
     el('h3', {}, 'What would change it'),
     el('p', {class: 'advice-line'}, found.advice || 'Nothing that Tranche knows of; see the nodes below.'),
     planWords(found.plan),

@@ -292,16 +292,16 @@ void AppendQuoted(std::string& out, std::string_view text) {
   out += '"';
 }
 
+std::string_view CutAt(std::string_view text, std::size_t limit) {
+  if (text.size() <= limit) return text;
+  while (limit > 0 && (Byte(text[limit]) & 0xC0) == 0x80) --limit;
+  return text.substr(0, limit);
+}
+
 std::string Quoted(std::string_view text) {
   std::string out;
-  if (text.size() <= kQuotedBytes) {
-    AppendQuoted(out, text);
-    return out;
-  }
-  std::size_t end = kQuotedBytes;
-  while (end > kQuotedBytes - 3 && (Byte(text[end]) & 0xC0) == 0x80) --end;
-  AppendQuoted(out, text.substr(0, end));
-  return out + "...";
+  AppendQuoted(out, CutAt(text, kQuotedBytes));
+  return text.size() <= kQuotedBytes ? out : out + "...";
 }
 
 }  // namespace tranche::wire

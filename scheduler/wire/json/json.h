@@ -59,6 +59,9 @@ std::string FormatTime(std::chrono::sys_time<std::chrono::milliseconds> time);
 // `text` as a JSON string with quotes; invalid UTF-8 is replaced.
 void AppendQuoted(std::string& out, std::string_view text);
 
+// The first `limit` bytes, no character cut in two.
+std::string_view CutAt(std::string_view text, std::size_t limit);
+
 // What was found where something else was expected, for error texts: `text`, quoted and cut at 64
 // bytes, control characters escaped.
 std::string Quoted(std::string_view text);

@@ -16,13 +16,6 @@ constexpr std::size_t kMaxInstance = 128;
 // Leaves room for a time and a serial number within a DNS subdomain of 253.
 constexpr std::size_t kMaxNameStem = 200;
 
-// `text` cut at `limit` bytes, never inside a character.
-std::string_view Cut(std::string_view text, std::size_t limit) {
-  if (text.size() <= limit) return text;
-  while (limit > 0 && (static_cast<unsigned char>(text[limit]) & 0xC0) == 0x80) --limit;
-  return text.substr(0, limit);
-}
-
 // The API reads eventTime with exactly six decimals and nothing else.
 std::string MicroTime(Instant when) {
   const auto second = std::chrono::floor<std::chrono::seconds>(when);
@@ -67,11 +60,11 @@ std::string EncodeEvent(const EventText& event) {
                {"metadata", {{"name", place.name}, {"namespace", place.ns}}},
                {"eventTime", MicroTime(event.when)},
                {"reportingController", "tranche.dev/scheduler"},
-               {"reportingInstance", Cut(event.instance, kMaxInstance)},
+               {"reportingInstance", CutAt(event.instance, kMaxInstance)},
                {"action", event.action},
                {"reason", event.reason},
                {"type", event.warning ? "Warning" : "Normal"},
-               {"note", Cut(event.note, kMaxNote)},
+               {"note", CutAt(event.note, kMaxNote)},
                {"regarding", std::move(regarding)}});
 }
 

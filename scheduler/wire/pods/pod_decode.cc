@@ -401,7 +401,7 @@ absl::StatusOr<PodFacts> DecodePod(Element pod, PodDetail detail) {
     facts.request.judged_elsewhere = IsJudgedElsewhere(*spec, reader);
   }
   if (detail == PodDetail::kAll) {
-    if (status) facts.unschedulable = ReadUnschedulable(*status, reader);
+    if (status) ReadUnschedulable(*status, reader, facts);
     ReadEvictionFacts(*metadata, spec, text.annotations, reader, facts);
   }
   if (!reader.ok()) return reader.status();

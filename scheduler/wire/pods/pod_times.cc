@@ -91,10 +91,12 @@ void ReadPodTimes(Object status, FieldReader& reader, PodFacts& pod) {
   if (all_ended || (over && !lives.running)) pod.finished_at = lives.ended;
 }
 
-bool ReadUnschedulable(Object status, FieldReader& reader) {
+void ReadUnschedulable(Object status, FieldReader& reader, PodFacts& pod) {
   const std::optional<Object> condition = FindPodScheduled(status, reader);
-  return condition && reader.ReadText(*condition, "status", kConditions) == "False" &&
-         reader.ReadText(*condition, "reason", kConditions) == "Unschedulable";
+  pod.unschedulable = condition && reader.ReadText(*condition, "status", kConditions) == "False" &&
+                      reader.ReadText(*condition, "reason", kConditions) == "Unschedulable";
+  if (!pod.unschedulable) return;
+  pod.scheduler_says = CutAt(reader.ReadText(*condition, "message", kConditions), kLongestSaying);
 }
 
 }  // namespace tranche::wire

@@ -70,12 +70,28 @@ class PodsReader {
   std::vector<GangSize> groups_;
 };
 
+// What the API server's plugin ExtendedResourceToleration adds to a pod as it is created, which
+// this one was not. Where the plugin is off, such taints are rare: every pod would need the
+// toleration.
+void TolerateAsAdmitted(PodRequest& request) {
+  NodeConstraints demands = request.constraints ? *request.constraints : NodeConstraints();
+  const auto tolerate = [&demands](std::string_view resource) {
+    demands.tolerations.push_back(
+        {.key = std::string(resource), .exists = true, .value = "", .effect = "NoSchedule"});
+  };
+  for (const PoolNeed& need : request.pool_needs) tolerate(need.key);
+  // Its count is added by our webhook.
+  if (request.pool_needs.empty()) tolerate("nvidia.com/gpu");
+  request.constraints = std::make_shared<const NodeConstraints>(std::move(demands));
+}
+
 absl::Status PodsReader::Add(PodRequest request) {
   if (requests_.size() == most_) {
     return absl::OutOfRangeError(
         fmt::format("pods: expected at most {}{}, found more", most_, of_whom_));
   }
   request.uid = PodUid(fmt::format("what-if-{}", requests_.size()));
+  if (request.asks_gpu()) TolerateAsAdmitted(request);
   requests_.push_back(std::move(request));
   return absl::OkStatus();
 }

@@ -8,6 +8,8 @@ namespace tranche::sim::check {
 namespace {
 
 constexpr SimTime kAllowed = std::chrono::seconds(1);
+// A pause, or a list whose answer is lost and that is given up, and a start.
+constexpr SimTime kFirstAnswers = std::chrono::seconds(65);
 
 // A node that is not there, or was not heard of, when the pod ended.
 bool IsLost(const Truth& truth, const PodLife& pod) {
@@ -110,7 +112,14 @@ void ChargeChecker::AtEnd(const Ending& ending) {
     }
     if (found == charged.end()) {
       // It was gone before anybody could see that it had been bound.
-      const bool unseen = pod.doubted && pod.ended && *pod.ended <= *pod.bound + options_.lag;
+      const bool at_once = pod.doubted && pod.ended && *pod.ended <= *pod.bound + options_.lag;
+      // Or it was there before all of us, and had gone before the first to lead had its answers.
+      const auto late = {Fault::kPause, Fault::kDisk, Fault::kNetwork, Fault::kApiServer};
+      const bool may_be_late =
+          std::ranges::any_of(late, [this](Fault fault) { return options_.faults.has(fault); });
+      const bool before_us = *pod.bound == SimTime{0} && pod.ended && pod.gone && may_be_late &&
+                             *pod.ended < kFirstAnswers;
+      const bool unseen = at_once || before_us;
       if (!unseen && IsCharged(pod) && terms_.AwareBy(*pod.bound) < ending.at) {
         Found(*pod.bound, pod.key, "expected the pod's time in the ledger, found none");
       }

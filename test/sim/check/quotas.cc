@@ -76,6 +76,9 @@ void UseHoldings(QuotaModel& model, const Truth& truth, const Owners& owners, Si
     if (&pod == but || !pod.bound) continue;
     // What another scheduler placed is charged too, once it was heard of.
     if (!pod.record && which == Held::kThroughout) continue;
+    // Of one that cannot be read nobody knows what it would be charged, or to whom.
+    if (which == Held::kThroughout && At(pod.object, {"spec", "schedulingGroup"}).is_string())
+      continue;
     const SimTime from = IsKnown(pod, own) ? std::min(since, *pod.bound) : *pod.bound;
     if (!IsHeld(from, pod.ended, since, now, which)) continue;
     // A team may release what is leaving.

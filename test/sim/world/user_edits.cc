@@ -36,6 +36,12 @@ std::string WithLess(const std::string& text, Draws& draws) {
   return record.dump();
 }
 
+// Empty: it has none.
+std::string RecordOf(const Stored& pod) {
+  const Json notes = pod.object().at("metadata").value("annotations", Json::object());
+  return notes.value(kRecord, "");
+}
+
 }  // namespace
 
 UserEdits::UserEdits(Loop& loop, History& history, Script& script, const FaultPlan& faults,
@@ -91,7 +97,11 @@ void UserEdits::ListenForHabits() {
     if (!act) return;
     loop_.After(milliseconds(act->Between(1, 3'000)), self_,
                 [this, key = change.object->key(), draws = *act]() mutable {
-                  if (const StoredPtr pod = api_.store().Find("pods", key)) Shrink(pod, draws);
+                  const StoredPtr pod = api_.store().Find("pods", key);
+                  if (pod == nullptr) return;
+                  const std::string other = RecordBeside(*pod, draws);
+                  if (other.empty()) return Shrink(pod, draws);
+                  Annotate(*pod, kRecord, other);
                 });
   });
 }
@@ -177,10 +187,25 @@ void UserEdits::Forge() {
 }
 
 void UserEdits::Shrink(const StoredPtr& pod, Draws& draws) {
-  const Json notes = pod->object().at("metadata").value("annotations", Json::object());
-  if (!notes.contains(kRecord)) return;
-  const std::string less = WithLess(notes.at(kRecord).get<std::string>(), draws);
-  Send("PATCH", "pods", pod->key(), {{"metadata", {{"annotations", {{kRecord, less}}}}}});
+  const std::string record = RecordOf(*pod);
+  if (!record.empty()) Annotate(*pod, kRecord, WithLess(record, draws));
+}
+
+void UserEdits::Annotate(const Stored& pod, const char* key, const std::string& text) {
+  Send("PATCH", "pods", pod.key(), {{"metadata", {{"annotations", {{key, text}}}}}});
+}
+
+std::string UserEdits::RecordBeside(const Stored& pod, Draws& draws) const {
+  const std::string node = NodeOf(pod.object());
+  const std::string own = RecordOf(pod);
+  std::vector<std::string> others;
+  for (const auto& [key, other] : api_.store().All("pods")) {
+    const std::string record = key == pod.key() ? "" : RecordOf(*other);
+    // One that asked for the same: its record differs in nothing but the devices.
+    const bool alike = record.size() == own.size() && NodeOf(other->object()) == node;
+    if (alike && record != own) others.push_back(record);
+  }
+  return others.empty() || draws.Below(3) == 0 ? "" : draws.Pick(others);
 }
 
 StoredPtr UserEdits::AnyOf(const char* resource, Draws& draws) const {

@@ -27,7 +27,8 @@ namespace tranche::sim {
 
 // What somebody does in some fleets whenever there is an occasion.
 struct UserHabits {
-  // Owners of pods that were just bound write a smaller share into the record.
+  // Owners of pods that were just bound write a smaller share into the record, or devices of a pod
+  // beside it.
   bool shrink_records = false;
   // Budgets of disruptions cover all pods of a namespace, and who keeps them up to date does so
   // when a pod is about to be evicted.
@@ -55,6 +56,10 @@ class UserEdits {
   // The record of a running pod says less than it was given, so that others seem to fit beside it.
   void Forge();
   void Shrink(const StoredPtr& pod, Draws& draws);
+  void Annotate(const Stored& pod, const char* key, const std::string& text);
+  // The record of another pod on the node that has as many devices; empty: none is alike, or it is
+  // not wanted this time.
+  std::string RecordBeside(const Stored& pod, Draws& draws) const;
   void ListenForHabits();
   void GuardVictims(const Stored& reclaim);
   void EditPod(const StoredPtr& pod, Draws& draws);

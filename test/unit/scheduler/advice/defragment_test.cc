@@ -139,8 +139,8 @@ TEST(Defragment, PodsThatMayNotMoveHoldTheirGpuAndAreNamed) {
     fleet.Pod(FractionPod("q", 950), "b", 1);
     const DefragAdvice advice = AdviseDefragmentation(fleet.Build(), DefragLimits{});
     EXPECT_THAT(advice.entries, IsEmpty()) << row.sentence;
-    EXPECT_THAT(advice.notes, ElementsAre(HasSubstr(fmt::format(
-                                  "a GPU 0: 900 of 1000 milli are free, held by team/p: "))))
+    EXPECT_THAT(advice.notes,
+                ElementsAre(HasSubstr(fmt::format("a GPU 0: 0.9 of 1 are free, held by team/p: "))))
         << row.sentence;
     EXPECT_THAT(advice.notes, ElementsAre(HasSubstr(row.why))) << row.sentence;
   }

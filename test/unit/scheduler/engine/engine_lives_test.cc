@@ -357,8 +357,8 @@ TEST_F(EngineTest, ExplainSaysOfEveryNodeWhatWasAskedAndFound) {
   ASSERT_EQ(explanation->nodes.size(), 2U);
   EXPECT_EQ(explanation->nodes[0].reason, Reason::kNoRoom);
   EXPECT_EQ(explanation->nodes[0].detail,
-            "asks 2 GPU; nvidia.com/gpu: 1 of 2 in use; 1 of 2 cards idle, most free on one card "
-            "1000 milli and 81559 MiB");
+            "asks 2 GPUs; nvidia.com/gpu: 1 of 2 in use; 1 of 2 cards idle, most free on one card "
+            "1 GPU and 81559 MiB");
   EXPECT_EQ(explanation->nodes[1].reason, Reason::kNodeCordoned);
   EXPECT_EQ(explanation->pod.reason, Reason::kNoRoom);
   EXPECT_FALSE(explanation->advice.empty());

@@ -120,6 +120,18 @@ TEST_F(ReclaimOfClaims, AClaimWhoseLastUserHasGoneIsOnItsWayOut) {
   EXPECT_THAT(Reclaims(), ElementsAre("R1 Evicting 2/2 for wants from pod-2 pod-3"));
 }
 
+// Its own object names another claim than the one that is reserved for it: what it holds nobody can
+// tell, so nobody takes it away.
+TEST_F(ReclaimOfClaims, AClaimThatItsPodDoesNotNameIsLeftAlone) {
+  for (int i = 0; i < 4; ++i) Hold(fmt::format("claim-{}", i), i, {fmt::format("pod-{}", i)});
+  Use("pod-3", {"another"});
+  EXPECT_EQ(Try(Pod("a", "wants", 1, "serve")), "WaitingForQuota");
+  EXPECT_EQ(Plan(), "plan");
+  EXPECT_EQ(EvictAll(), "pod-2");
+  while (engine_.ReachSlice(now_)) {
+  }
+}
+
 TEST_F(ReclaimOfClaims, ThoseWhoShareAClaimLeaveTogetherOrNotAtAll) {
   Hold("claim-0", 0, {"pod-0"});
   Hold("claim-1", 1, {"pod-1"});

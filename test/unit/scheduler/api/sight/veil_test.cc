@@ -36,13 +36,13 @@ TEST_F(VeilTest, Texts) {
       {"", ""},
       {"gives way to a1/train", "gives way to a1/train"},
       {"gives way to b1/train.", "gives way to a pod of another team."},
-      {"asks 2 GPU; b1/x is protected by maxPods; b1/y, s1/z",
-       "asks 2 GPU; a pod of another team is protected by maxPods; a pod of another team, a pod of "
+      {"asks 2 GPUs; b1/x is protected by maxPods; b1/y, s1/z",
+       "asks 2 GPUs; a pod of another team is protected by maxPods; a pod of another team, a pod "
+       "of "
        "another team"},
       {"of no quota/pod", "of no a pod of another team"},  // a namespace like any other
       {"a2/train of the same team", "a pod of another team of the same team"},
       {"nvidia.com/gpu: 3 of 8 in use", "nvidia.com/gpu: 3 of 8 in use"},
-      {"500/1000 of the memory", "500/1000 of the memory"},
       {"500/1001", "a pod of another team"},
       {"quota team-a of org: 3.5 GPUs, team-b lends 2, solo none",
        "quota team-a of org: 3.5 GPUs, another team lends 2, another team none"},
@@ -51,6 +51,22 @@ TEST_F(VeilTest, Texts) {
       {"namespaces a1, a2, b1", "namespaces a1, another team, another team"},
   };
   for (const auto& [text, shown] : rows) EXPECT_EQ(veil.Text(text), shown);
+}
+
+TEST_F(VeilTest, KubeSchedulersWordsStay) {
+  PodView pod;
+  pod.scheduler_says = "0/5 nodes are available: 5 Insufficient cpu.";
+  const std::pair<const char*, const char*> rows[] = {
+      {"asks 1 GPU; 0/5 nodes are available: 5 Insufficient cpu.",
+       "asks 1 GPU; 0/5 nodes are available: 5 Insufficient cpu."},
+      {"gives way to b1/train", "gives way to a pod of another team"},
+      {"", ""},
+  };
+  for (const auto& [detail, shown] : rows) {
+    pod.detail = detail;
+    veil.Draw(pod);
+    EXPECT_EQ(pod.detail, shown);
+  }
 }
 
 TEST_F(VeilTest, Teams) {

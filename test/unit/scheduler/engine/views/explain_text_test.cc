@@ -10,9 +10,30 @@ namespace tranche::test {
 namespace THIS_FILE {
 
 TEST(ExplainText, RequestsInAFewWords) {
-  EXPECT_EQ(DescribeRequest(WholePod("pod", 2)), "2 GPU");
+  EXPECT_EQ(DescribeRequest(WholePod("pod", 2)), "2 GPUs");
   EXPECT_EQ(DescribeRequest(SharedPod("pod", 1)), "1 shared GPU");
   EXPECT_EQ(DescribeRequest(MigPod("pod", "1g.10gb", 3)), "3 x 1g.10gb");
+  using Kind = MemoryNeed::Kind;
+  const struct {
+    int64_t count, milli;
+    MemoryNeed memory;
+    bool alone;
+    const char* text;
+  } shares[] = {
+      {1, 500, {Kind::kMib, 8192}, false, "0.5 GPU with 8192 MiB"},
+      {1, 500, {Kind::kMilliOfCard, 250}, false, "0.5 GPU with 0.25 of the memory"},
+      {2, 250, {Kind::kPercentOfCard, 30}, false, "2 x 0.25 GPU with 30 % of the memory each"},
+      {1, 0, {Kind::kMib, 3000}, false, "a part of a GPU with 3000 MiB"},
+      {2, 0, {Kind::kAgentUnits, 7}, false, "2 parts of a GPU with 7 units of memory each"},
+      {1, 1000, {Kind::kWholeCard, 0}, true, "1 GPU with all memory, alone"},
+      {2, 1000, {Kind::kNone, 0}, false, "2 GPUs"},
+  };
+  for (const auto& row : shares) {
+    PodRequest request = FractionPod("pod", row.milli, row.count);
+    request.asks.front().memory = row.memory;
+    request.asks.front().exclusive = row.alone;
+    EXPECT_EQ(DescribeRequest(request), row.text);
+  }
 }
 
 TEST(ExplainText, AdviceIsForThoseWhoCanAct) {
@@ -27,7 +48,7 @@ TEST(ExplainText, AMisfitSaysWhatIsFree) {
   entry.state.SetFacts(StockNode("node", 4), 0);
   const std::string text =
       DescribeMisfit(entry, WholePod("pod", 8), GpuPolicy(), Reason::kTooManyPerNode, At(0));
-  EXPECT_EQ(text, "asks 8 GPU; the node has 4 cards");
+  EXPECT_EQ(text, "asks 8 GPUs; the node has 4 cards");
   EXPECT_THAT(DescribeMisfit(entry, WholePod("pod", 8), GpuPolicy(), Reason::kNoRoom, At(0)),
               testing::HasSubstr("4 of 4 cards idle"));
 }

@@ -3,6 +3,7 @@
 
 #include <limits>
 
+#include "scheduler/wire/pods/pod_times.h"
 #include "test/unit/scheduler/wire/pods/request_text.h"
 
 namespace tranche::wire {
@@ -213,6 +214,22 @@ TEST(PodPlanning, KnowsWhichPodsKubeSchedulerGaveUpOn) {
   EXPECT_FALSE(unschedulable(R"([{"type":"PodScheduled","status":"True"}])"));
   EXPECT_FALSE(unschedulable(R"([{"type":"Ready","status":"False","reason":"Unschedulable"}])"));
   EXPECT_FALSE(unschedulable("null"));
+}
+
+TEST(PodPlanning, KeepsTheBeginningOfWhatKubeSchedulerSays) {
+  const auto says = [](std::string_view message) {
+    return TryPod(
+               fmt::format(R"({{"metadata":{{"name":"p"}},"spec":{{{}}},"status":{{"conditions":)"
+                           R"([{{"type":"PodScheduled","status":"False",)"
+                           R"("reason":"Unschedulable","message":"{}"}}]}}}})",
+                           kGpu, message))
+        ->scheduler_says;
+  };
+  EXPECT_EQ(says("0/3 nodes are available"), "0/3 nodes are available");
+  EXPECT_EQ(says(std::string(1'000'000, 'x')), std::string(kLongestSaying, 'x'));
+  EXPECT_EQ(says(std::string(kLongestSaying - 1, 'x') + "\u00e4"),
+            std::string(kLongestSaying - 1, 'x'))
+      << "no character is cut in two";
 }
 
 TEST(PodPlanning, ReadsPriorityAndGangSize) {

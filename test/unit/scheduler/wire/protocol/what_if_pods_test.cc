@@ -92,5 +92,22 @@ TEST(WhatIfPods, ErrorsNameWhatWasExpectedAndWhere) {
             "pods: expected at most 20 here, found more");
 }
 
+// The API server's plugin ExtendedResourceToleration would have given it these.
+TEST(WhatIfPods, ToleratesTheTaintsOfWhatItAsksFor) {
+  const auto found = ReadWhatIfPods(
+      R"({"pods":[{"metadata":{"name":"whole"},"spec":{"containers":[{"name":"m","resources":)"
+      R"({"limits":{"nvidia.com/gpu":1}}}]}},{"metadata":{"name":"part","annotations":)"
+      R"({"tranche.dev/gpu-fraction":"0.5"}},"spec":{"containers":[{"name":"m"}]}},)"
+      R"({"metadata":{"name":"none"},"spec":{"containers":[{"name":"m"}]}}]})",
+      8, " here");
+  ASSERT_TRUE(found.ok()) << found.status();
+  const std::vector<Taint> taints = {{"nvidia.com/gpu", "present", "NoSchedule"}};
+  EXPECT_TRUE(Tolerates((*found)[0].constraints->tolerations, taints));
+  EXPECT_TRUE(Tolerates((*found)[1].constraints->tolerations, taints));
+  EXPECT_EQ((*found)[2].constraints, nullptr);
+  const std::vector<Taint> others = {{"dedicated", "", "NoSchedule"}};
+  EXPECT_FALSE(Tolerates((*found)[0].constraints->tolerations, others));
+}
+
 }  // namespace THIS_FILE
 }  // namespace tranche::wire
