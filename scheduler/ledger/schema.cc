@@ -4,6 +4,7 @@
 
 #include <string>
 
+#include "scheduler/ledger/sqlite/log.h"
 #include "topology/base/plant.h"
 #include "topology/base/status.h"
 
@@ -297,13 +298,14 @@ absl::Status RunStep(Database& database, const MigrationStep& step) {
 absl::Status ApplySettings(Database& database) {
   TRANCHE_RETURN_IF_ERROR(Apply(database, kReadSettings));
   TRANCHE_RETURN_IF_ERROR(Apply(database, kWriteSettings));
+  TRANCHE_RETURN_IF_ERROR(WriteLogAgain(database));
   if (TRANCHE_PLANTED(commits_are_not_synced)) return database.Execute("PRAGMA synchronous = OFF");
   return absl::OkStatus();
 }
 
 absl::Status ApplyReadSettings(Database& database) {
   // A reader never checkpoints: SQLite before 3.51.3 can lose pages when two connections do.
-  sqlite3_db_config(database.handle(), SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, 1, nullptr);
+  LeaveLogAlone(database);
   return Apply(database, kReadSettings);
 }
 

@@ -14,8 +14,9 @@ namespace tranche::ledger {
 inline constexpr int64_t kApplicationId = 0x54524e43;  // "TRNC"
 inline constexpr int64_t kSchemaVersion = 5;
 
-// Sets every setting of a writing connection and reads it back. Errors: Internal naming
-// the setting, what was wanted and what it is.
+// Sets every setting of a writing connection and reads it back, then writes its log again
+// (sqlite/log.h), since whoever wrote before may have ended after a failed sync. Errors: Internal
+// naming the setting, what was wanted and what it is; Unavailable.
 absl::Status ApplySettings(Database& database);
 // The settings of a connection that only reads.
 absl::Status ApplyReadSettings(Database& database);

@@ -10,6 +10,7 @@
 #include "scheduler/ledger/backup.h"
 #include "scheduler/ledger/files.h"
 #include "scheduler/ledger/schema.h"
+#include "scheduler/ledger/sqlite/log.h"
 #include "scheduler/ledger/sqlite/numbers.h"
 #include "topology/base/plant.h"
 #include "topology/base/status.h"
@@ -45,12 +46,12 @@ std::size_t Sift(std::vector<Item>& items, std::string& refused) {
 absl::StatusOr<WriteConnection> ConnectForWriting(const std::string& path, int64_t epoch,
                                                   WalTrust trust) {
   TRANCHE_ASSIGN_OR_RETURN(Database database, Database::Open(path, Access::kWrite));
+  LeaveLogAlone(database);
   WriteConnection connection;
   connection.database = std::make_unique<Database>(std::move(database));
   TRANCHE_RETURN_IF_ERROR(CheckIdentity(*connection.database, IfEmpty::kRefuse));
   TRANCHE_RETURN_IF_ERROR(ApplySettings(*connection.database));
-  // After a failed sync the log may hold transactions that are in no disk's memory but still in the
-  // cache, where they look committed. Moving all of it into the database syncs both.
+  // What ApplySettings wrote again must be in the database before a transaction follows it.
   const absl::StatusOr<int64_t> busy =
       connection.database->Integer("PRAGMA wal_checkpoint(TRUNCATE)");
   if (trust == WalTrust::kNone) {

@@ -3,9 +3,12 @@
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 
+#include <atomic>
 #include <chrono>
 #include <ostream>
+#include <string>
 #include <thread>
+#include <vector>
 
 #include "test/fakes/power_cut_vfs.h"
 #include "test/torture/story.h"
@@ -127,13 +130,77 @@ TEST_P(DiskFaults, NothingIsAcknowledgedThatIsNotThereAndNothingQueuedIsLost) {
   }
 }
 
-INSTANTIATE_TEST_SUITE_P(Torture, DiskFaults, testing::ValuesIn(kCases), [](const auto& param) {
+// The power goes off at any moment after a sync has failed, above all while the log that may be in
+// the cache alone is moved into the database.
+class FailedSyncs : public DiskFaults {
+ protected:
+  struct Cut {
+    PowerCutVfs::Disk disk;
+    std::size_t acknowledged = 0;
+  };
+
+  // Cuts from the n-th sync on, which fails, until some further batches are written.
+  std::vector<Cut> Cuts(int64_t n) {
+    constexpr std::size_t kMost = 150;
+    std::vector<Cut> cuts;
+    std::atomic<std::size_t> acknowledged = 0;
+    PowerCutVfs vfs;
+    vfs.SetWatcher([&](int64_t) {
+      if (vfs.faults() > 0 && cuts.size() < kMost) cuts.push_back({vfs.disk(), acknowledged});
+    });
+    const Opened opened = SqliteLedger::Open(NextLife(story_, folder_.ledger()));
+    EXPECT_TRUE(opened.ok()) << opened.status();
+    if (!opened.ok()) return {};
+    Load load(static_cast<uint64_t>(n), story_.lives, story_.now, story_.settled.Open());
+    const auto append = [&] {
+      Append(**opened, load, 1);
+      acknowledged = story_.acknowledged;
+    };
+    for (int i = 0; i < 30; ++i) append();  // a log that takes some writes to be moved
+    vfs.Inject(GetParam().fault, n, GetParam().times);
+    for (int i = 0; i < 100 && vfs.faults() == 0; ++i) append();
+    EXPECT_GT(vfs.faults(), 0);
+    while (!WaitCommitted(**opened)) std::this_thread::sleep_for(std::chrono::milliseconds(10));
+    story_.acknowledged = story_.log.size();
+    acknowledged = story_.acknowledged;
+    for (int i = 0; i < 3; ++i) append();
+    (*opened)->Close();
+    return cuts;
+  }
+};
+
+TEST_P(FailedSyncs, ACutWhileTheLogIsMovedLosesNothing) {
+  for (int64_t n = 1; n <= Size(1, 2, 10); ++n) {
+    const std::vector<Cut> cuts = Cuts(n);
+    EXPECT_GT(cuts.size(), 20U);
+    const std::size_t in_the_end = story_.acknowledged;
+    for (std::size_t i = 0; i < cuts.size(); ++i) {
+      SCOPED_TRACE(fmt::format("sync {}, cut {}", n, i));
+      story_.acknowledged = cuts[i].acknowledged;
+      ExpectDurable(cuts[i].disk, i);
+      if (HasFatalFailure()) return;
+    }
+    story_.acknowledged = in_the_end;
+    const Opened ledger = SqliteLedger::Open(NextLife(story_, folder_.ledger()));
+    ASSERT_TRUE(ledger.ok()) << ledger.status();
+    ASSERT_TRUE(Settle(story_, folder_.ledger(), **ledger));
+  }
+}
+
+std::string NameOf(const testing::TestParamInfo<Case>& info) {
   std::string name;
-  for (const char byte : std::string(param.param.name)) {
+  for (const char byte : std::string(info.param.name)) {
     if (byte >= 'a' && byte <= 'z') name.push_back(byte);
   }
   return name;
-});
+}
+
+INSTANTIATE_TEST_SUITE_P(Torture, FailedSyncs,
+                         testing::Values(Case{"said once", DiskFault::kSyncUnsaid, 1},
+                                         Case{"said once and again", DiskFault::kSyncUnsaid, 2},
+                                         Case{"old bytes back", DiskFault::kSyncReverted, 1}),
+                         NameOf);
+INSTANTIATE_TEST_SUITE_P(Torture, DiskFaults, testing::ValuesIn(kCases), NameOf);
 
 }  // namespace
 }  // namespace tranche::torture
