@@ -175,6 +175,8 @@ void Metering::StepClock(Instant from, Instant to) {
     const auto of_claim = claims.find(uid);
     const bool is_claim = of_claim != claims.end();
     const bool claimed = known == unclaimed.end();
+    // Of a pod that nobody knows: the audit of the books tells of it.
+    if (claimed && !is_claim && record == nullptr) continue;
     int& interval = !claimed   ? known->second.interval
                     : is_claim ? of_claim->second.interval
                                : record->interval;
