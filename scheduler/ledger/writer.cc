@@ -494,7 +494,7 @@ absl::Status Writer::Finish() {
   if (status.ok()) status = transaction.Commit();
   if (!status.ok()) return status;
   SaveHead();
-  return database.Execute("PRAGMA wal_checkpoint(TRUNCATE)");
+  return FinishLog(database);
 }
 
 }  // namespace tranche::ledger

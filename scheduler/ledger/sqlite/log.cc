@@ -38,4 +38,11 @@ void LeaveLogAlone(Database& database) {
   sqlite3_db_config(database.handle(), SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, 1, nullptr);
 }
 
+absl::Status FinishLog(Database& database) {
+  const absl::Status moved = database.Execute("PRAGMA wal_checkpoint(TRUNCATE)");
+  if (moved.ok())
+    sqlite3_db_config(database.handle(), SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, 0, nullptr);
+  return moved;
+}
+
 }  // namespace tranche::ledger

@@ -17,5 +17,7 @@ absl::Status WriteLogAgain(Database& database);
 
 // What the connection has of the log stays there when it is closed.
 void LeaveLogAlone(Database& database);
+// Moves all of the log into the database; where that worked, it goes when the connection is closed.
+absl::Status FinishLog(Database& database);
 
 }  // namespace tranche::ledger
