@@ -15,11 +15,12 @@ namespace {
 
 // Only Tranche writes GPUReclaims, so that nothing is kept of what is read.
 constexpr std::array kRules = {
-    Choice<int>{"R0", 9},         Choice<int>{"R1", 0},           Choice<int>{"R2a", 1},
-    Choice<int>{"R2b", 2},        Choice<int>{"R3", 3},           Choice<int>{"R5", 4},
-    Choice<int>{"Drain", 5},      Choice<int>{"Shrink", 6},       Choice<int>{"Gang", 7},
-    Choice<int>{"MaxRuntime", 8}, Choice<int>{"Maintenance", 10}, Choice<int>{"Unhealthy", 11},
-    Choice<int>{"Idle", 12},      Choice<int>{"Consolidate", 13}, Choice<int>{"MigLayout", 14}};
+    Choice<int>{"R0", 9},           Choice<int>{"R1", 0},           Choice<int>{"R2a", 1},
+    Choice<int>{"R2b", 2},          Choice<int>{"R3", 3},           Choice<int>{"R5", 4},
+    Choice<int>{"Drain", 5},        Choice<int>{"Shrink", 6},       Choice<int>{"Gang", 7},
+    Choice<int>{"MaxRuntime", 8},   Choice<int>{"Maintenance", 10}, Choice<int>{"Unhealthy", 11},
+    Choice<int>{"Idle", 12},        Choice<int>{"Consolidate", 13}, Choice<int>{"MigLayout", 14},
+    Choice<int>{"Interruption", 15}};
 enum class Beneficiary { kPod, kGang, kObject };
 constexpr std::array kBeneficiaries = {Choice<Beneficiary>{"Pod", Beneficiary::kPod},
                                        Choice<Beneficiary>{"Gang", Beneficiary::kGang},

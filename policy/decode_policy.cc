@@ -57,6 +57,8 @@ constexpr std::array kTopologies = {Choice<TopologyWish>{"Required", TopologyWis
 
 constexpr std::array kOnUnhealthy = {Choice<OnUnhealthy>{"Keep", OnUnhealthy::kKeep},
                                      Choice<OnUnhealthy>{"Drain", OnUnhealthy::kDrain}};
+constexpr std::array kOnInterruption = {Choice<OnInterruption>{"Keep", OnInterruption::kKeep},
+                                        Choice<OnInterruption>{"Drain", OnInterruption::kDrain}};
 constexpr std::array kEvictingEdits = {Choice<EvictingEdits>{"Warn", EvictingEdits::kWarn},
                                        Choice<EvictingEdits>{"Refuse", EvictingEdits::kRefuse}};
 constexpr std::array kConsolidate = {Choice<Consolidate>{"Off", Consolidate::kOff},
@@ -258,6 +260,11 @@ void ReadSpec(const Field& spec, GpuPolicy& policy) {
         [&](const Field& field) {
           ReadChoice(field, kOnUnhealthy, policy.on_unhealthy);
           policy.own.on_unhealthy = policy.on_unhealthy;
+        }},
+       {"onInterruption",
+        [&](const Field& field) {
+          ReadChoice(field, kOnInterruption, policy.on_interruption);
+          policy.own.on_interruption = policy.on_interruption;
         }},
        {"onIdle", of_pods([&](const Field& field) { ReadChoice(field, kOnIdle, policy.on_idle); })},
        {"evictingEdits", of_pods([&](const Field& field) {

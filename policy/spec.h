@@ -60,6 +60,8 @@ struct DomainLabels {
 
 // What becomes of a pod on a GPU that its node's agent calls unhealthy.
 enum class OnUnhealthy : uint8_t { kKeep, kDrain };
+// What becomes of a pod whose node is about to be taken away, as a taint of it says.
+enum class OnInterruption : uint8_t { kKeep, kDrain };
 // What becomes of a pod whose GPUs have done nothing for the idleAfter of its class.
 enum class OnIdle : uint8_t { kEvict, kKeep };
 // What becomes of an edit by which pods of the policy's namespaces would be evicted at once.
@@ -83,6 +85,7 @@ struct NodeRules {
   std::optional<Permission> unenforced_sharing;
   std::optional<std::vector<SharingLimit>> sharing_limits;
   std::optional<OnUnhealthy> on_unhealthy;
+  std::optional<OnInterruption> on_interruption;
   friend bool operator==(const NodeRules&, const NodeRules&) = default;
 };
 
@@ -108,6 +111,7 @@ struct GpuPolicy {
   PreemptionActor actor = PreemptionActor::kPlanner;
   Millis wait_for_nodes{180'000};  // preemption.waitForNodes: 0 .. 1 hour; see AwaitedNodes
   OnUnhealthy on_unhealthy = OnUnhealthy::kKeep;
+  OnInterruption on_interruption = OnInterruption::kKeep;
   OnIdle on_idle = OnIdle::kEvict;
   EvictingEdits evicting_edits = EvictingEdits::kWarn;
   int hami_minor = 0;  // agents.hamiVersion "2.x" as x; 0: tell from the register's form

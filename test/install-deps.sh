@@ -1,12 +1,13 @@
 #!/usr/bin/env bash
 # Installs the Debian or Ubuntu packages that are missing, and only those.
 #
-#   test/install-deps.sh [artifacts|build|check|cli|monitoring|page|tls] ...
+#   test/install-deps.sh [artifacts|build|check|cli|firefox|monitoring|page|tls] ...
 #
 #   artifacts    what release/make.py and release/docs_site.py call
 #   build        what configuring, building and the unit tests need (the default)
 #   check        clang, clang-tidy and clang-format for the tidy and fuzz presets, a quick linker
 #   cli          the shells and checkers of manual pages that test/cli tries
+#   firefox      the other browser that the tests of the web page can drive
 #   monitoring   prometheus and promtool, for test/monitoring
 #   page         the browser that the tests of the web page drive
 #   tls          a scanner of TLS servers and what test/tls calls besides
@@ -23,6 +24,7 @@ build_packages=(
 )
 artifacts_packages=(binutils git python3-markdown python3-yaml xz-utils)
 page_packages=(chromium)
+firefox_packages=(firefox-esr)
 check_packages=(clang clang-tidy clang-format libclang-rt-dev faketime mold)
 cli_packages=(fish groff-base man-db mandoc zsh)
 monitoring_packages=(prometheus)
@@ -79,11 +81,13 @@ for group in "${@:-build}"; do
     build) wanted+=("${build_packages[@]}" $(node_packages)); boost=true ;;
     artifacts) wanted+=("${artifacts_packages[@]}") ;;
     page) has_chromium || wanted+=("${page_packages[@]}") ;;
+    firefox) wanted+=("${firefox_packages[@]}") ;;
     check) wanted+=("${check_packages[@]}") ;;
     cli) wanted+=("${cli_packages[@]}") ;;
     monitoring) wanted+=("${monitoring_packages[@]}") ;;
     tls) wanted+=("${tls_packages[@]}") ;;
-    *) fail "expected artifacts, build, check, cli, monitoring, page or tls, found '$group'" ;;
+    *) fail "expected artifacts, build, check, cli, firefox, monitoring, page or tls," \
+      "found '$group'" ;;
   esac
 done
 

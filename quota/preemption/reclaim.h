@@ -29,28 +29,34 @@ namespace tranche {
 // it is the rule and R0 combined, tried after all single ones.
 enum class ReclaimRule : uint8_t {
   kNone,
-  kR0,           // lower rank that nobody is entitled to, where one of the two has no team
-  kR1,           // own nominal back from borrowers in other leaves
-  kR2a,          // own team's lower rank, for work that would be in quota
-  kR2b,          // own team's lower rank and borrowed, for work that would be borrowed
-  kR3,           // lower rank and borrowed in another leaf, for borrowed work; off unless enabled
-  kR5,           // fair share among borrowers; off unless enabled
-  kDrain,        // a budget that drains is used up
-  kShrink,       // a quota was lowered, and asks for what is over it
-  kGang,         // a gang that runs in part could not be completed
-  kMaxRuntime,   // it has run for as long as its class lets it
-  kMaintenance,  // maintenance of its node's pool begins
-  kUnhealthy,    // its GPU has been unhealthy for a while
-  kIdle,         // its GPUs have done nothing for as long as its class allows
-  kConsolidate,  // its node is emptied, for others have room for what runs there
-  kMigLayout,    // its node is emptied for another MIG layout
+  kR0,            // lower rank that nobody is entitled to, where one of the two has no team
+  kR1,            // own nominal back from borrowers in other leaves
+  kR2a,           // own team's lower rank, for work that would be in quota
+  kR2b,           // own team's lower rank and borrowed, for work that would be borrowed
+  kR3,            // lower rank and borrowed in another leaf, for borrowed work; off unless enabled
+  kR5,            // fair share among borrowers; off unless enabled
+  kDrain,         // a budget that drains is used up
+  kShrink,        // a quota was lowered, and asks for what is over it
+  kGang,          // a gang that runs in part could not be completed
+  kMaxRuntime,    // it has run for as long as its class lets it
+  kMaintenance,   // maintenance of its node's pool begins
+  kUnhealthy,     // its GPU has been unhealthy for a while
+  kIdle,          // its GPUs have done nothing for as long as its class allows
+  kConsolidate,   // its node is emptied, for others have room for what runs there
+  kMigLayout,     // its node is emptied for another MIG layout
+  kInterruption,  // its node is about to be taken away by its cloud
 };
 std::string_view ReclaimRuleName(ReclaimRule rule);  // "R0", "R1", "R2a", ..., "Drain", ...
-inline constexpr int kReclaimRules = static_cast<int>(ReclaimRule::kMigLayout) + 1;
+inline constexpr int kReclaimRules = static_cast<int>(ReclaimRule::kInterruption) + 1;
 
 // The work had what its class gives it: it has lost nothing, and is owed nothing.
 constexpr bool HadItsTime(ReclaimRule rule) {
   return rule == ReclaimRule::kMaxRuntime || rule == ReclaimRule::kIdle;
+}
+// It is an eviction like others: it counts towards what a team may lose in an hour, and its owner
+// is left alone for a while. What a cloud takes is nobody's doing.
+constexpr bool CountsAsEviction(ReclaimRule rule) {
+  return !HadItsTime(rule) && rule != ReclaimRule::kInterruption;
 }
 // The work is moved, for there is room elsewhere: nobody needs its devices, so everything that
 // protects work holds.
@@ -60,7 +66,7 @@ constexpr bool MovesWork(ReclaimRule rule) {
 // Work that has to end, each for itself, whoever waits.
 constexpr bool EndsByItself(ReclaimRule rule) {
   return HadItsTime(rule) || MovesWork(rule) || rule == ReclaimRule::kMaintenance ||
-         rule == ReclaimRule::kUnhealthy;
+         rule == ReclaimRule::kUnhealthy || rule == ReclaimRule::kInterruption;
 }
 
 // A charge on one model's line; kNoLine where no quota names the model (then only `any` counts).

@@ -109,7 +109,7 @@ void PastRecorder::See(const PodChanged& told) {
   if (HasEnded(pod)) {
     // Perhaps it was there when we last looked: the ledger knows.
     const auto known = pods_.find(uid);
-    const bool disrupted = told.disrupted || (known != pods_.end() && known->second.disrupted);
+    const bool disrupted = pod.disrupted || (known != pods_.end() && known->second.disrupted);
     PastPod ended;
     ended.uid = uid;
     ended.name = pod.request.name;
@@ -123,7 +123,7 @@ void PastRecorder::See(const PodChanged& told) {
     return;
   }
   const auto [known, is_new] = pods_.try_emplace(uid);
-  known->second.disrupted = known->second.disrupted || told.disrupted;
+  known->second.disrupted = known->second.disrupted || pod.disrupted;
   const bool starts = !pod.node.empty() && !std::exchange(known->second.started, !pod.node.empty());
   if (!is_new && !starts) return;
   PastPod news;

@@ -55,6 +55,7 @@ std::string RuleWords(ReclaimRule rule) {
     case ReclaimRule::kIdle:
     case ReclaimRule::kConsolidate:
     case ReclaimRule::kMigLayout:
+    case ReclaimRule::kInterruption:
       break;
   }
   return std::string(ReclaimRuleName(rule));
@@ -83,6 +84,9 @@ std::string Cause(const Reclaim& reclaim) {
   }
   if (reclaim.rule == ReclaimRule::kUnhealthy) {
     return fmt::format("a GPU of Node {} that it or its gang has is unhealthy", reclaim.source);
+  }
+  if (reclaim.rule == ReclaimRule::kInterruption) {
+    return fmt::format("Node {} is about to be taken away", reclaim.source);
   }
   if (reclaim.rule == ReclaimRule::kConsolidate) {
     return fmt::format("Node {} is emptied, as other nodes have room for its work", reclaim.source);
@@ -148,12 +152,13 @@ std::vector<EventWrite> EventsOf(const std::optional<Reclaim>& before, const Rec
     told.ns = victim->pod.ns;
     told.name = victim->pod.name;
     told.uid = victim->uid.str();
-    told.reason = after.rule == ReclaimRule::kMaxRuntime    ? "MaxRuntime"
-                  : after.rule == ReclaimRule::kMaintenance ? "Maintenance"
-                  : after.rule == ReclaimRule::kUnhealthy   ? "UnhealthyGPU"
-                  : after.rule == ReclaimRule::kIdle        ? "Idle"
-                  : MovesWork(after.rule)                   ? "NodeEmptied"
-                                                            : "PreemptedByTranche";
+    told.reason = after.rule == ReclaimRule::kMaxRuntime     ? "MaxRuntime"
+                  : after.rule == ReclaimRule::kMaintenance  ? "Maintenance"
+                  : after.rule == ReclaimRule::kUnhealthy    ? "UnhealthyGPU"
+                  : after.rule == ReclaimRule::kIdle         ? "Idle"
+                  : after.rule == ReclaimRule::kInterruption ? "Interrupted"
+                  : MovesWork(after.rule)                    ? "NodeEmptied"
+                                                             : "PreemptedByTranche";
     told.action = "Evicted";
     told.note = fmt::format("{}; about {} GPU-seconds of work are lost", Cause(after),
                             victim->lost_gpu_ms / 1000);
@@ -201,6 +206,10 @@ EventWrite EventOf(const RunLimitWarning& warning, Instant now) {
                         warning.source,
                         warning.rule == ReclaimRule::kConsolidate ? "of what little it runs"
                                                                   : "for another MIG layout");
+      break;
+    case ReclaimRule::kInterruption:
+      event.reason = "NodeInterrupted";
+      why = fmt::format("node {} is about to be taken away", warning.source);
       break;
     default:
       event.reason = "MaxRuntimeSoon";

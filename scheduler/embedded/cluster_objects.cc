@@ -144,7 +144,6 @@ void Cluster::State::PushPod(PodFacts pod, wire::Element element) {
   PodChanged changed{std::move(pod)};
   if (changed.pod.request.asks_gpu()) {
     changed.object = wire::PastPodText(element);
-    changed.disrupted = wire::IsDisrupted(element);
   }
   queue.Push(std::move(changed));
 }

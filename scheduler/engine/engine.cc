@@ -68,7 +68,8 @@ void Engine::PutNode(NodeFacts node, Instant now) {
   }
   const bool other_window = NotePool(cluster, id, now);
   const bool other_health = NoteHealth(cluster, id, now);
-  if (other_window || other_health || other_rules) parts_->run_limits.NoteNode(id);
+  const bool other_fate = NoteInterruption(cluster, id, now);
+  if (other_window || other_health || other_fate || other_rules) parts_->run_limits.NoteNode(id);
   cluster.Refresh(id, now);
   // Where an agent is silent for a while, its devices are expected back.
   if (!same_node || has_devices) {

@@ -289,6 +289,7 @@ bool PodEvents::SetTraits(const PodFacts& pod, PodTraits& traits, Instant now) {
   traits.checkpoint = pod.checkpointed_at;
   traits.grace = pod.grace;
   traits.evictable = pod.evictable && !pod.unreadable;
+  traits.disrupted = pod.disrupted;
   traits.gated = pod.gated;
   traits.gates = pod.our_gates;
   traits.foreign_gates = pod.foreign_gates;

@@ -51,7 +51,7 @@ struct MeterEvent {
   std::optional<Allocation> allocation;  // kOpen: the devices, where they are known
   std::string devices;                   // kOpen: the same as JSON text; the shell's to fill in
   bool estimated = false;                // `at` is the best that is known, not what was seen
-  std::string note;                      // a fixed word: "NodeLost", "LostWork", "ClockStep", ...
+  std::string note;  // a fixed word: "NodeLost", "LostWork", "Interruption", ...
 };
 
 // An interval the ledger has open.

@@ -26,6 +26,7 @@ struct PodFacts {
   NodeName nominated;  // status.nominatedNodeName
   PodPhase phase = PodPhase::kPending;
   bool terminating = false;         // metadata.deletionTimestamp is set; frees nothing
+  bool disrupted = false;           // condition DisruptionTarget: somebody takes it away
   bool gated = false;               // spec.schedulingGates is not empty
   GateSet our_gates;                // those of them that are ours
   bool foreign_gates = false;       // somebody else's are among them

@@ -31,6 +31,7 @@ constexpr std::array<ReasonText, kReasons> kTexts = {{
     {"NodeUnreadable", "the node's object cannot be read", false},
     {"NodeNotReady", "the node is not ready", false},
     {"NodeCordoned", "the node is cordoned", false},
+    {"Interrupted", "the node is about to be taken away", false},
     {"AgentUnreadable", "what the node's GPU agent registered cannot be read", false},
     {"OperatorBusy", "the GPU operator is changing the node", false},
     {"NodeUnstable", "the node's GPUs came back a moment ago", false},

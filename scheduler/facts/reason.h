@@ -32,6 +32,7 @@ enum class Reason : uint8_t {
   kNodeUnreadable,  // its object cannot be read: nobody knows what it has
   kNodeNotReady,
   kNodeCordoned,
+  kInterrupted,      // it is about to be taken away, as a taint says
   kAgentUnreadable,  // its agent's register cannot be read: nobody knows what its GPUs have
   kOperatorBusy,     // driver upgrade, paused device plugin, VM passthrough, MIG change
   kNodeUnstable,     // devices vanished and came back moments ago

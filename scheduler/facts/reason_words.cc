@@ -13,6 +13,8 @@ std::string_view TextOf(Reason reason, SaidOf whom) {
       return "no node that would do is ready";
     case Reason::kNodeCordoned:
       return "the nodes that would do are cordoned";
+    case Reason::kInterrupted:
+      return "the nodes that would do are about to be taken away";
     case Reason::kAgentUnreadable:
       return "what the GPU agents of the nodes that would do registered cannot be read";
     case Reason::kOperatorBusy:

@@ -20,7 +20,8 @@ std::string_view SourceKind(ReclaimRule rule) {
   if (rule == ReclaimRule::kGang) return "Gang";
   if (HadItsTime(rule)) return "GPUClass";
   if (rule == ReclaimRule::kMaintenance) return "GPUPool";
-  if (rule == ReclaimRule::kUnhealthy || MovesWork(rule)) return "Node";
+  if (rule == ReclaimRule::kUnhealthy || rule == ReclaimRule::kInterruption || MovesWork(rule))
+    return "Node";
   return rule == ReclaimRule::kDrain ? "GPUBudget" : "GPUQuota";
 }
 

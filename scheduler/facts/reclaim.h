@@ -58,8 +58,8 @@ struct Reclaim {
   ReclaimRule rule = ReclaimRule::kNone;
   // The members of the preemptor's gang; empty for kDrain (`source` is the GPUBudget), kShrink
   // (`source` is the GPUQuota), kGang (`source` is namespace/gang), kMaxRuntime (`source` is the
-  // GPUClass), kMaintenance (`source` is the GPUPool), kUnhealthy, kConsolidate and kMigLayout
-  // (`source` is the node) and kIdle (`source` is the GPUClass).
+  // GPUClass), kMaintenance (`source` is the GPUPool), kUnhealthy, kInterruption, kConsolidate
+  // and kMigLayout (`source` is the node) and kIdle (`source` is the GPUClass).
   std::vector<ReclaimMember> members;
   std::string source;
   std::string leaf;  // that it is for
@@ -118,7 +118,8 @@ struct Nomination {
 
 // A pod that has to leave soon: its class lets it run, or be idle, no longer (kMaxRuntime, kIdle,
 // `source` is the class), maintenance of its node begins (kMaintenance, `source` is the pool), or
-// its node is emptied (kConsolidate, kMigLayout, `source` is the node).
+// its GPU is unhealthy, or its node is emptied or taken away (kUnhealthy, kConsolidate, kMigLayout,
+// kInterruption, `source` is the node).
 struct RunLimitWarning {
   PodName pod;
   PodUid uid;

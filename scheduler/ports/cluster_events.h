@@ -32,7 +32,6 @@ struct NodeUnreadable {
 struct PodChanged {
   PodFacts pod;
   std::string object = {};  // what is kept of it for later (facts/past.h); empty: nothing
-  bool disrupted = false;   // condition DisruptionTarget: somebody takes it away
 };
 struct PodGone {
   PodUid uid;

@@ -1,4 +1,4 @@
-// axe-core on every view, light and dark, on a desk and on a phone: no violation at all.
+// axe-core on every view, light and dark, on a desk and on a phone, or at the widths of PAGE_WIDTHS: no violation at all.
 
 import assert from 'node:assert/strict';
 import {readFileSync} from 'node:fs';
@@ -31,7 +31,8 @@ async function check(page, name) {
   assert.deepEqual(found.violations, [], name);
 }
 
-const looks = [[false, 1440], [true, 1440], [false, 390], [true, 390]];
+const widths = (process.env.PAGE_WIDTHS ?? '1440,390').split(',').map(Number);
+const looks = widths.flatMap((width) => [[false, width], [true, width]]);
 for (const [dark, width] of looks) {
   for (const view of Object.keys(VIEWS)) {
     const name = `${view}, ${dark ? 'dark' : 'light'}, ${width} px`;

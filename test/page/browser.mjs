@@ -1,10 +1,10 @@
-// A real Chromium, and a page that fails the test when it asks another host, breaks its own content
+// A real Chromium or Firefox, and a page that fails the test when it asks another host, breaks its own content
 // security policy, or has an error.
 
-import {mkdirSync} from 'node:fs';
+import {mkdirSync, readFileSync} from 'node:fs';
 import path from 'node:path';
 
-import {chromium} from 'playwright-core';
+import {chromium, firefox} from 'playwright-core';
 
 import {ROOT} from './server.mjs';
 
@@ -39,9 +39,32 @@ export function brokenWords(page) {
   });
 }
 
+// A Firefox as it is distributed. It is driven by WebDriver BiDi, by which nobody can ask for dark
+// colours, nor be told of downloads.
+const FIREFOX = process.env.FIREFOX;
+
 export function launch() {
+  if (FIREFOX) return firefox.launch({channel: 'moz-firefox', executablePath: FIREFOX});
   return chromium.launch({executablePath: process.env.CHROMIUM ?? '/usr/bin/chromium',
                           args: ['--no-sandbox', '--disable-dev-shm-usage', '--force-color-profile=srgb']});
+}
+
+// The text of the file that the page makes when the button is pressed.
+export async function downloaded(page, button) {
+  if (!FIREFOX) {
+    const download = page.waitForEvent('download');
+    await button.click();
+    return readFileSync(await (await download).path(), 'utf8');
+  }
+  await page.evaluate(() => {
+    const create = URL.createObjectURL;
+    URL.createObjectURL = (blob) => {
+      window.fileOfTest = blob;
+      return create(blob);
+    };
+  });
+  await button.click();
+  return page.evaluate(() => window.fileOfTest.text());
 }
 
 export class Visit {
@@ -65,6 +88,9 @@ export class Visit {
       document.addEventListener('securitypolicyviolation', (event) =>
         console.error(`Content Security Policy: ${event.violatedDirective} ${event.blockedURI}`));
     });
+    if (FIREFOX && dark) {
+      await page.addInitScript(() => { if (localStorage.getItem('theme') === null) localStorage.setItem('theme', 'dark'); });
+    }
     await page.goto(`${server.url}/ui/#/${view}`);
     return visit;
   }
@@ -79,7 +105,9 @@ export class Visit {
   // The whole page, or what is in view, as a picture for people.
   async shot(name, fullPage = true) {
     mkdirSync(SCREENSHOTS, {recursive: true});
-    await this.page.screenshot({path: path.join(SCREENSHOTS, `${name}.png`), fullPage});
+    // To hide the caret there, a style sheet would be put into the page, which its policy forbids.
+    const more = FIREFOX ? {caret: 'initial'} : {};
+    await this.page.screenshot({path: path.join(SCREENSHOTS, `${name}${FIREFOX ? '-firefox' : ''}.png`), fullPage, ...more});
   }
 
   // Throws what went wrong on the page meanwhile.

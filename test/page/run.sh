@@ -1,11 +1,13 @@
 #!/usr/bin/env bash
-# Tests the web page in a real Chromium; see README.md.
+# Tests the web page in a real Chromium, or Firefox; see README.md.
 #
-#   test/page/run.sh [--tap FILE] [TEST.mjs ...]
+#   test/page/run.sh [--firefox] [--tap FILE] [TEST.mjs ...]
 #
+#   --firefox    in Firefox as it is distributed
 #   --tap FILE   write the outcome there too, in the Test Anything Protocol
 #
-# Exit codes: 0 all passed, 1 some failed, 2 something is missing, 3 chromium is not installed.
+# PAGE_WIDTHS (1440,390): widths in pixels at which accessibility_test.mjs looks.
+# Exit codes: 0 all passed, 1 some failed, 2 something is missing, 3 the browser is not installed.
 set -euo pipefail
 exec </dev/null
 
@@ -16,6 +18,14 @@ fail() {
 
 cd "$(dirname "${BASH_SOURCE[0]}")"
 root=$(cd ../.. && pwd)
+unset FIREFOX
+if [[ ${1:-} == --firefox ]]; then
+  FIREFOX=$(command -v firefox-esr || command -v firefox || true)
+  export FIREFOX
+  [[ -n $FIREFOX ]] ||
+    fail "expected firefox (test/install-deps.sh firefox), found none in PATH" 3
+  shift
+fi
 tap=
 if [[ ${1:-} == --tap ]]; then
   tap=$(realpath -m "${2:?expected a file after --tap}")
@@ -27,7 +37,8 @@ if (( ${#tests[@]} == 0 )); then tests=(*_test.mjs); fi
 export TRANCHE_BIN=${TRANCHE_BIN:-$root/build/release/bin/tranche}
 export CHROMIUM=${CHROMIUM:-$(command -v chromium || command -v chromium-browser || true)}
 [[ -x $TRANCHE_BIN ]] || fail "expected a built server, found none at $TRANCHE_BIN"
-[[ -n $CHROMIUM ]] || fail "expected chromium (test/install-deps.sh page), found none in PATH" 3
+[[ -n ${FIREFOX:-}$CHROMIUM ]] ||
+  fail "expected chromium (test/install-deps.sh page), found none in PATH" 3
 for tool in node npm; do
   command -v "$tool" >/dev/null || fail "expected $tool (test/install-deps.sh build), found none"
 done
@@ -56,9 +67,11 @@ cd "$work"
 export TRANCHE_ROOT=$root
 reporters=(--test-reporter=spec --test-reporter-destination=stdout)
 if [[ -n $tap ]]; then reporters+=(--test-reporter=tap --test-reporter-destination="$tap"); fi
-# The longest file takes two minutes. A headless browser was seen to hang for ever on a busy
-# machine: such a file is begun once more, and a page that is at fault hangs again.
+# The longest file takes two minutes, and longer with more widths or in Firefox. A headless browser
+# was seen to hang for ever on a busy machine: such a file is begun once more, and a page that is at
+# fault hangs again.
 most=480
+if [[ -n ${FIREFOX:-}${PAGE_WIDTHS:-} ]]; then most=1800; fi
 # One after another: frame times are measured.
 status=0
 for file in "${tests[@]}"; do

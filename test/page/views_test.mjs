@@ -1,10 +1,9 @@
 // Each view shows what the server says: the numbers on the page against the API's.
 
 import assert from 'node:assert/strict';
-import {readFileSync} from 'node:fs';
 import {after, before, test} from 'node:test';
 
-import {addressOf, brokenWords, launch, VIEWS, Visit} from './browser.mjs';
+import {addressOf, brokenWords, downloaded, launch, VIEWS, Visit} from './browser.mjs';
 import {busyDay} from './scenario.mjs';
 import {pod, Server} from './server.mjs';
 
@@ -185,10 +184,8 @@ test('the ledger reports as the server does, and as CSV', () => visit({view: 'le
     const sum = same.gpuHours.reduce((total, hours) => total + Number(hours), 0);
     assert.ok(Math.abs(sum - Number(row.gpuHours)) < 0.02, `${row.leaf} ${row.model}: ${sum}, ${row.gpuHours}`);
   }
-  const download = page.waitForEvent('download');
-  await page.getByRole('button', {name: 'Download CSV'}).click();
-  const file = await (await download).path();
-  const lines = readFileSync(file, 'utf8').trimEnd().split('\r\n').map((line) => line.split(','));
+  const file = await downloaded(page, page.getByRole('button', {name: 'Download CSV'}));
+  const lines = file.trimEnd().split('\r\n').map((line) => line.split(','));
   assert.deepEqual(lines[0], ['team', 'model', 'gpu_hours', 'from', 'to', 'restored_gpu_hours']);
   assert.deepEqual(lines.slice(1).map((line) => line.slice(0, 3)),
                    report.rows.map((row) => [row.leaf, row.model, row.gpuHours]));

@@ -14,12 +14,12 @@ void ReclaimRuns::Restore(std::vector<Reclaim> list) {
     return std::tie(left.finished_at, left.name) < std::tie(right.finished_at, right.name);
   });
   for (Reclaim& reclaim : list) {
-    // What had all its time counts as nobody's eviction.
-    const bool counts = !HadItsTime(reclaim.rule);
+    // What had all its time counts as nobody's eviction, and its owner is due nothing.
+    const bool is_due = !HadItsTime(reclaim.rule);
     std::map<std::string, std::pair<Instant, int64_t>> evicted;  // by owner
     for (const ReclaimVictim& victim : reclaim.victims) {
       if (!victim.evicted_at) continue;
-      if (counts) {
+      if (is_due) {
         auto [at, fresh] = evicted.try_emplace(victim.owner, *victim.evicted_at, 0);
         at->second.first = std::min(at->second.first, *victim.evicted_at);
         ++at->second.second;
@@ -32,6 +32,7 @@ void ReclaimRuns::Restore(std::vector<Reclaim> list) {
       record->traits.evicted_by = reclaim.rule;
     }
     for (const auto& [owner, when] : evicted) {
+      if (!CountsAsEviction(reclaim.rule)) break;
       const auto leaf = std::ranges::find(reclaim.victims, owner, &ReclaimVictim::owner)->leaf;
       reclaims_.history.Note(owner, leaf, when.second, when.first);
     }

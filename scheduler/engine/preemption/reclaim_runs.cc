@@ -242,11 +242,11 @@ void ReclaimRuns::NoteEvicted(const std::string& name, const PodUid& uid, Instan
   });
   victim->evicted_at = now;
   // What had all its time has lost nothing: its owner is due nothing, and protected by nothing.
-  const bool had_its_time = HadItsTime(reclaim.rule);
-  if (!first && !had_its_time) reclaims_.history.NoteMore(victim->leaf, 1, now);
-  if (first && !had_its_time) {
-    // A gang counts once.
-    reclaims_.history.Note(victim->owner, victim->leaf, 1, now);
+  const bool counts = CountsAsEviction(reclaim.rule);
+  if (!first && counts) reclaims_.history.NoteMore(victim->leaf, 1, now);
+  // A gang counts once.
+  if (first && counts) reclaims_.history.Note(victim->owner, victim->leaf, 1, now);
+  if (first && !HadItsTime(reclaim.rule)) {
     reclaims_.returning[victim->owner] = now;
     cluster_.NoteChange();
   }

@@ -266,11 +266,12 @@ PlanOutcome Releases::PlanEndOf(const PodUid& uid, Instant now) {
   outcome.result = PlanOutcome::Result::kBlocked;
   if (!guards_.BudgetsAllow(pods, now)) return outcome;
   const PodName& first = reclaim.victims.front().pod;
-  const char* const why = end->rule == ReclaimRule::kMaintenance ? "pool"
-                          : end->rule == ReclaimRule::kUnhealthy ? "ill"
-                          : end->rule == ReclaimRule::kIdle      ? "idle"
-                          : MovesWork(end->rule)                 ? "move"
-                                                                 : "time";
+  const char* const why = end->rule == ReclaimRule::kMaintenance    ? "pool"
+                          : end->rule == ReclaimRule::kUnhealthy    ? "ill"
+                          : end->rule == ReclaimRule::kIdle         ? "idle"
+                          : end->rule == ReclaimRule::kInterruption ? "gone"
+                          : MovesWork(end->rule)                    ? "move"
+                                                                    : "time";
   const std::string stem = fmt::format("{}-", why) + first.ns + "-" + first.name;
   return BeginAll(std::move(reclaim), stem, now);
 }

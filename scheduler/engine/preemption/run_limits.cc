@@ -12,6 +12,16 @@ namespace {
 // How long before its end a pod is warned: a tenth of what it may run, at most this.
 constexpr Millis kWarningMost{600'000};
 
+const GpuPolicy& PolicyOf(const ClusterState& cluster, const HeldWork& work) {
+  const GpuPolicy* const governs = cluster.set->PolicyFor(work.pod.ns);
+  return governs == nullptr ? cluster.default_policy() : *governs;
+}
+
+bool AnyNodeToLeave(const ClusterState& cluster) {
+  return cluster.windows > 0 || cluster.ill_nodes > 0 || cluster.emptied_nodes > 0 ||
+         cluster.interrupted_nodes > 0;
+}
+
 std::optional<RunEnd> EndByClass(const GpuClass* gpu_class, const HeldWork& work) {
   if (gpu_class == nullptr || !gpu_class->max_runtime) return std::nullopt;
   const Millis most = *gpu_class->max_runtime;
@@ -23,9 +33,7 @@ std::optional<RunEnd> EndByIdleness(const ClusterState& cluster, const GpuClass*
                                     const PodRecord& record, const HeldWork& work) {
   const std::optional<Instant> at = IdleEnd(gpu_class, record, work, cluster.latest);
   if (!at) return std::nullopt;
-  const GpuPolicy* const governs = cluster.set->PolicyFor(work.pod.ns);
-  const GpuPolicy& policy = governs == nullptr ? cluster.default_policy() : *governs;
-  if (policy.on_idle == OnIdle::kKeep) return std::nullopt;
+  if (PolicyOf(cluster, work).on_idle == OnIdle::kKeep) return std::nullopt;
   return RunEnd{*at, IdleNotice(*gpu_class->idle_after), ReclaimRule::kIdle, work.workload_class};
 }
 
@@ -40,15 +48,28 @@ std::optional<RunEnd> EndByWindow(const NodeEntry* node, const GpuClass* gpu_cla
 constexpr Millis kIllPatience{600'000};
 constexpr Millis kIllNotice{60'000};
 
+// There are two minutes, or half of one: whoever may be asked is asked at once.
+std::optional<RunEnd> EndByInterruption(const ClusterState& cluster, const NodeEntry* node,
+                                        const GpuClass* gpu_class, const PodRecord& record,
+                                        const HeldWork& work) {
+  if (node == nullptr || !node->interruption || !node->state.present()) return std::nullopt;
+  if (!node->interruption->notice->drains) return std::nullopt;
+  if (gpu_class != nullptr && gpu_class->preemptible == Preemptible::kNever) return std::nullopt;
+  const std::optional<OnInterruption>& own = node->state.inventory().rules.on_interruption;
+  const OnInterruption what = own.value_or(PolicyOf(cluster, work).on_interruption);
+  if (what != OnInterruption::kDrain) return std::nullopt;
+  return RunEnd{node->interruption->since, Millis::zero(), ReclaimRule::kInterruption,
+                record.node.str()};
+}
+
 std::optional<RunEnd> EndByHealth(const ClusterState& cluster, const NodeEntry* node,
                                   const GpuClass* gpu_class, const PodRecord& record,
                                   const HeldWork& work) {
   if (node == nullptr || node->ill.empty()) return std::nullopt;
   if (gpu_class != nullptr && gpu_class->preemptible == Preemptible::kNever) return std::nullopt;
-  const GpuPolicy* const governs = cluster.set->PolicyFor(work.pod.ns);
-  const GpuPolicy& policy = governs == nullptr ? cluster.default_policy() : *governs;
   const std::optional<OnUnhealthy>& own = node->state.inventory().rules.on_unhealthy;
-  if (own.value_or(policy.on_unhealthy) != OnUnhealthy::kDrain) return std::nullopt;
+  const OnUnhealthy what = own.value_or(PolicyOf(cluster, work).on_unhealthy);
+  if (what != OnUnhealthy::kDrain) return std::nullopt;
   const Holding* const holding = node->state.Find(record.request->uid);
   const bool told = holding != nullptr && holding->allocation &&
                     holding->allocation->knowledge == Knowledge::kExact;
@@ -92,6 +113,22 @@ bool NoteHealth(ClusterState& cluster, NodeId id, Instant now) {
   return true;
 }
 
+bool NoteInterruption(ClusterState& cluster, NodeId id, Instant now) {
+  NodeEntry& entry = *cluster.nodes[id];
+  const InterruptionNotice* const notice = FindNotice(entry.state.facts().taints);
+  const InterruptionNotice* const before =
+      entry.interruption ? entry.interruption->notice : nullptr;
+  if (notice == before) return false;
+  cluster.interrupted_nodes +=
+      static_cast<int>(notice != nullptr) - static_cast<int>(before != nullptr);
+  if (notice == nullptr) {
+    entry.interruption.reset();
+  } else {
+    entry.interruption = NodeInterruption{notice, now};
+  }
+  return true;
+}
+
 bool MayBeMoved(const ClusterState& cluster, ReclaimRule rule, const PodRecord& record,
                 const HeldWork& work) {
   const GpuClass* gpu_class = cluster.set->ClassNamed(work.workload_class);
@@ -110,11 +147,12 @@ std::optional<RunEnd> RunEndOf(const ClusterState& cluster, const PodRecord& rec
   const GpuClass* gpu_class = cluster.set->ClassNamed(work.workload_class);
   std::optional<RunEnd> end =
       Earlier(EndByClass(gpu_class, work), EndByIdleness(cluster, gpu_class, record, work));
-  if (cluster.windows == 0 && cluster.ill_nodes == 0 && cluster.emptied_nodes == 0) return end;
+  if (!AnyNodeToLeave(cluster)) return end;
   const NodeId id = cluster.names.Find(record.node.str());
   const NodeEntry* const node = id == kNoNode ? nullptr : cluster.nodes[id].get();
   end = Earlier(std::move(end), EndByWindow(node, gpu_class));
   end = Earlier(std::move(end), EndByEmptying(cluster, node, record, work));
+  end = Earlier(std::move(end), EndByInterruption(cluster, node, gpu_class, record, work));
   return Earlier(std::move(end), EndByHealth(cluster, node, gpu_class, record, work));
 }
 
@@ -146,7 +184,7 @@ void RunLimits::Forget(const PodUid& uid) {
 }
 
 void RunLimits::Regroup() {
-  const bool any = cluster_.windows > 0 || cluster_.ill_nodes > 0 || cluster_.emptied_nodes > 0 ||
+  const bool any = AnyNodeToLeave(cluster_) ||
                    std::ranges::any_of(cluster_.set->classes, [](const GpuClass& one) {
                      return one.max_runtime || one.idle_after;
                    });

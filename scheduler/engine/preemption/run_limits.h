@@ -1,14 +1,15 @@
 // Work that has to end at some time, and that its owner is told before: its class says how long it
 // may run (GPUClass maxRuntime) or do nothing (idleAfter), maintenance of its node that drains
-// begins (GPUPool windows), its GPU is unhealthy and stays so (GPUPolicy onUnhealthy), or its node
-// is emptied (GPUPolicy consolidate, mig.window).
+// begins (GPUPool windows), its node is about to be taken away (GPUPolicy onInterruption), its GPU
+// is unhealthy and stays so (GPUPolicy onUnhealthy), or its node is emptied (GPUPolicy consolidate,
+// mig.window).
 //
 // Of maxRuntime the time counts from the start of the containers, else from the bind. Maintenance
-// asks early enough for the grace of the class. It and unhealthy GPUs never ask classes that are
-// never preempted.
-// From a node that is emptied only work goes that may be moved, see MayBeMoved.
-// Nobody is asked to leave who was not warned a while before: also after an edit, and after a
-// restart of ours, which does not know who was. Work of a claim has no limit.
+// asks early enough for the grace of the class. It, notices and unhealthy GPUs never ask classes
+// that are never preempted. From a node that is emptied only work goes that may be moved, see
+// MayBeMoved. Nobody is asked to leave who was not warned a while before, but where the node is
+// about to go: also after an edit, and after a restart of ours, which does not know who was. Work
+// of a claim has no limit.
 //
 // Externally synchronised, as the state is. Cost: O(log pods) a note; O(pods that hold devices)
 // for Regroup.
@@ -48,6 +49,9 @@ std::optional<RunEnd> RunEndOf(const ClusterState& cluster, const PodRecord& rec
 
 // Notes which GPUs of the node are unhealthy. True: others than before.
 bool NoteHealth(ClusterState& cluster, NodeId id, Instant now);
+
+// Notes whether the node, which is known, is about to be taken away. True: otherwise than before.
+bool NoteInterruption(ClusterState& cluster, NodeId id, Instant now);
 
 class RunLimits {
  public:

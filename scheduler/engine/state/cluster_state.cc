@@ -43,6 +43,8 @@ Reason ClusterState::ClosedReason(const NodeEntry& entry, Instant now) const {
   if (!entry.state.present()) return Reason::kUnknownNode;
   const NodeFacts& facts = entry.state.facts();
   if (!facts.ready) return Reason::kNodeNotReady;
+  // It says more than the cordon that mostly comes with it.
+  if (entry.interruption) return Reason::kInterrupted;
   if (facts.cordoned) return Reason::kNodeCordoned;
   if (!facts.agent_unreadable.empty()) return Reason::kAgentUnreadable;
   if (!facts.operator_busy.empty() || !entry.held.empty()) return Reason::kOperatorBusy;
@@ -79,6 +81,7 @@ void ClusterState::Refresh(NodeId id, Instant now) {
   NodeEntry& entry = *nodes[id];
   if (!entry.exists() && entry.state.holdings().empty()) {
     windows -= entry.window ? 1 : 0;
+    interrupted_nodes -= entry.interruption ? 1 : 0;
     scorer.SetNode(id.number(), {});
     states.Release(entry.hard);
     states.Release(entry.soft);

@@ -133,9 +133,10 @@ class ClusterState {
   StateTable states{4096};
   Scorer scorer;
   std::multimap<Instant, NodeId> reopenings;
-  int64_t ill_nodes = 0;      // those with a GPU in NodeEntry::ill
-  int64_t emptied_nodes = 0;  // those with NodeEntry::emptying
-  int64_t windows = 0;        // nodes whose pool has maintenance to come; kept by NotePool
+  int64_t ill_nodes = 0;          // those with a GPU in NodeEntry::ill
+  int64_t emptied_nodes = 0;      // those with NodeEntry::emptying
+  int64_t interrupted_nodes = 0;  // those with NodeEntry::interruption
+  int64_t windows = 0;            // nodes whose pool has maintenance to come; kept by NotePool
   NodePrices prices;
   std::unordered_map<std::string, ChargeKind> kinds;
   std::map<std::string, int64_t> capacity;  // cards by model

@@ -15,6 +15,7 @@
 #include "scheduler/facts/allocation.h"
 #include "scheduler/facts/gates.h"
 #include "scheduler/facts/gpu_use.h"
+#include "scheduler/facts/interruption.h"
 #include "scheduler/facts/pod_request.h"
 #include "scheduler/facts/reason.h"
 #include "scheduler/facts/reclaim.h"
@@ -48,6 +49,7 @@ struct PodTraits {
   bool unschedulable = false;
   std::string scheduler_says;         // kube-scheduler, why it is
   NodeName nominated;                 // status.nominatedNodeName, while it waits
+  bool disrupted = false;             // somebody takes it away, us or others
   std::optional<Instant> evicted_at;  // by us
   QuotaState evicted_state = QuotaState::kInQuota;
   ReclaimRule evicted_by = ReclaimRule::kNone;
@@ -127,6 +129,12 @@ struct NodeWindow {
   friend bool operator==(const NodeWindow&, const NodeWindow&) = default;
 };
 
+// A node that is about to be taken away: since when we have known.
+struct NodeInterruption {
+  const InterruptionNotice* notice = nullptr;  // one of the known ones
+  Instant since;
+};
+
 // A node that work which may be moved is asked to leave: by which rule, and since when.
 struct NodeEmptying {
   ReclaimRule rule = ReclaimRule::kConsolidate;
@@ -146,6 +154,8 @@ struct NodeEntry {
   std::optional<Instant> placeholders_due;  // when its placeholders are looked after again
   std::string held;  // why something of ours keeps pods away; empty: nothing does
   std::optional<NodeEmptying> emptying;
+  // Stays when the node goes, for the pods that go with it.
+  std::optional<NodeInterruption> interruption = {};
   // Why the newest version of its object could not be read; empty: it was. The facts are those of
   // an earlier version, or there are none.
   std::string unreadable;

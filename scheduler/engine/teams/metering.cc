@@ -47,16 +47,29 @@ void Metering::RefundLost(const PodUid& uid, int interval, const NodeName& node,
   cluster_.book.Refund(uid, {from, until});
 }
 
-// In-quota victims, and those that publish checkpoints, get back the hours of the work they lost.
+// What its cloud took is nobody's fault, whoever evicted the pod, and whether anybody did.
+bool Metering::WasInterrupted(const PodRecord& record) const {
+  if (record.traits.evicted_at) return record.traits.evicted_by == ReclaimRule::kInterruption;
+  const NodeId id = cluster_.names.Find(record.Place().str());
+  const bool noticed =
+      id != kNoNode && cluster_.nodes[id] != nullptr && cluster_.nodes[id]->interruption;
+  return noticed && record.traits.disrupted;
+}
+
 void Metering::RefundLostWork(const PodUid& uid, const PodRecord& record, Instant at) {
   const PodTraits& traits = record.traits;
   const HeldWork* work = cluster_.book.Find(uid);
-  if (!traits.evicted_at || work == nullptr || !work->running) return;
-  // Its own budget was used up: what it lost it would have had to pay for. Or it had all its time.
-  if (traits.evicted_by == ReclaimRule::kDrain || HadItsTime(traits.evicted_by)) return;
-  // A checkpoint from before it ran is none.
-  const bool publishes = traits.checkpoint && *traits.checkpoint >= *work->running;
-  if (traits.evicted_state != QuotaState::kInQuota && !publishes) return;
+  if (work == nullptr || !work->running) return;
+  const bool interrupted = WasInterrupted(record);
+  if (!interrupted) {
+    if (!traits.evicted_at) return;
+    // Its own budget was used up: what it lost it would have had to pay for. Or it had all its
+    // time.
+    if (traits.evicted_by == ReclaimRule::kDrain || HadItsTime(traits.evicted_by)) return;
+    // A checkpoint from before it ran is none.
+    const bool publishes = traits.checkpoint && *traits.checkpoint >= *work->running;
+    if (traits.evicted_state != QuotaState::kInQuota && !publishes) return;
+  }
   const GpuClass* gpu_class = cluster_.set->ClassNamed(work->workload_class);
   WorkAtRisk risk;
   risk.running = work->running;
@@ -72,7 +85,7 @@ void Metering::RefundLostWork(const PodUid& uid, const PodRecord& record, Instan
   if (from >= until) return;
   MeterEvent refund = Event(MeterKind::kRefund, uid, record.interval, record.Place(), *work, from);
   refund.until = until;
-  refund.note = "LostWork";
+  refund.note = interrupted ? "Interruption" : "LostWork";
   TRANCHE_MARK(lost_work_refunded);
   cluster_.outbox.Journal(std::move(refund));
   cluster_.book.Refund(uid, {from, until});

@@ -78,7 +78,9 @@ class Metering {
  private:
   // What was metered of the pod until `until` while nobody heard of its node goes back.
   void RefundLost(const PodUid& uid, int interval, const NodeName& node, Instant until);
-  // In-quota victims, and those that publish checkpoints, get back the hours of the work they lost.
+  // In-quota victims, those that publish checkpoints, and everybody whose node was taken away by
+  // its cloud get back the hours of the work they lost.
+  bool WasInterrupted(const PodRecord& record) const;
   void RefundLostWork(const PodUid& uid, const PodRecord& record, Instant at);
   void AddHistory(std::vector<MeterEvent>& events);
   // Of the uses that the ledger has open the newest of each pod, which goes on; the others end.

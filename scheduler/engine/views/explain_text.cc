@@ -182,6 +182,7 @@ constexpr std::pair<Reason, std::string_view> kAdvice[] = {
      "that it bears"},
     {Reason::kNodeNotReady, kNodesBack},
     {Reason::kNodeCordoned, kNodesBack},
+    {Reason::kInterrupted, "other nodes must have room, or one come in its place"},
     {Reason::kNodeUnreadable,
      "an administrator must mend the node's object; the server's log says what is wrong with it"},
     {Reason::kAgentUnreadable,
@@ -246,6 +247,11 @@ std::string DescribeMaintenance(const NodeEntry& entry) {
                      seconds(entry.window->from), seconds(entry.window->to));
 }
 
+std::string DescribeInterruption(const NodeEntry& entry) {
+  if (!entry.interruption) return "";
+  return fmt::format("taint {}", entry.interruption->notice->taint);
+}
+
 std::string DescribeCapacity(const NodeEntry& entry, const GpuClass& gpu_class) {
   std::string bears;
   for (const CapacityType type : gpu_class.capacity) {
@@ -294,6 +300,8 @@ std::string DescribeMisfit(const NodeEntry& entry, const PodRequest& request,
           std::chrono::ceil<std::chrono::seconds>(*entry.refusing_until - now).count());
     case Reason::kMaintenance:
       return DescribeMaintenance(entry);
+    case Reason::kInterrupted:
+      return DescribeInterruption(entry);
     case Reason::kNodeUnreadable:
       return entry.unreadable;
     case Reason::kAgentUnreadable:

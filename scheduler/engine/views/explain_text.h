@@ -26,6 +26,8 @@ std::string DescribeMisfit(const NodeEntry& entry, const PodRequest& request,
 std::string DescribeBusy(const NodeEntry& entry);
 // What maintenance the node has, from when to when; empty: none.
 std::string DescribeMaintenance(const NodeEntry& entry);
+// By which taint the node is about to be taken away; empty: it is not.
+std::string DescribeInterruption(const NodeEntry& entry);
 // What capacity types the class runs on, and of which the node is.
 std::string DescribeCapacity(const NodeEntry& entry, const GpuClass& gpu_class);
 // The request in a few words: "1 GPU", "0.5 GPU", "2 x 1g.10gb".

@@ -22,6 +22,8 @@ std::string ClosedDetail(const NodeEntry& entry) {
       return DescribeBusy(entry);
     case Reason::kMaintenance:
       return DescribeMaintenance(entry);
+    case Reason::kInterrupted:
+      return DescribeInterruption(entry);
     case Reason::kDevicesUnknown:
       if (!entry.unkept.empty()) return entry.unkept;
       for (const Holding& holding : entry.state.holdings()) {

@@ -86,7 +86,6 @@ Decoded PodSink::Decode(wire::Element object, const Identity& identity, bool) {
     PodChanged changed{*std::move(facts)};
     if (changed.pod.request.asks_gpu()) {
       changed.object = wire::PastPodText(object);
-      changed.disrupted = wire::IsDisrupted(object);
     }
     out.deliver = [this, changed = std::move(changed)] { events_.Receive(changed); };
     return out;

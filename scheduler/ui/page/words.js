@@ -63,6 +63,7 @@ const RULES = {
   Consolidate: 'its node runs little and is emptied, as other nodes have room',
   MigLayout: 'its node is emptied for another MIG layout',
   Maintenance: 'maintenance of its nodes begins',
+  Interruption: 'its node is about to be taken away by its cloud',
   Unhealthy: 'a GPU of it has been unhealthy for ten minutes',
 };
 export const ruleMeaning = (rule) => RULES[rule] ?? '';

@@ -59,20 +59,22 @@ void ReadContainerStatuses(Object status, std::string_view list, FieldReader& re
 
 constexpr std::string_view kConditions = "status.conditions";
 
-std::optional<Object> FindPodScheduled(Object status, FieldReader& reader) {
+std::optional<Object> FindCondition(Object status, std::string_view type, FieldReader& reader) {
   std::optional<Object> found;
   for (const Object condition :
        reader.Objects(reader.ReadArray(status, "conditions", "status"), kConditions)) {
-    if (reader.ReadText(condition, "type", kConditions) == "PodScheduled") found = condition;
+    if (reader.ReadText(condition, "type", kConditions) == type) found = condition;
   }
   return found;
 }
 
+bool IsTrue(const std::optional<Object>& condition, FieldReader& reader) {
+  return condition && reader.ReadText(*condition, "status", kConditions) == "True";
+}
+
 std::optional<Instant> ReadBound(Object status, FieldReader& reader) {
-  const std::optional<Object> condition = FindPodScheduled(status, reader);
-  if (!condition || reader.ReadText(*condition, "status", kConditions) != "True") {
-    return std::nullopt;
-  }
+  const std::optional<Object> condition = FindCondition(status, "PodScheduled", reader);
+  if (!IsTrue(condition, reader)) return std::nullopt;
   return ReadTime(*condition, "lastTransitionTime", kConditions, reader);
 }
 
@@ -80,6 +82,7 @@ std::optional<Instant> ReadBound(Object status, FieldReader& reader) {
 
 void ReadPodTimes(Object status, FieldReader& reader, PodFacts& pod) {
   pod.bound_at = ReadBound(status, reader);
+  pod.disrupted = IsTrue(FindCondition(status, "DisruptionTarget", reader), reader);
   pod.started_at = ReadTime(status, "startTime", "status", reader);
   Lives lives;
   ReadContainerStatuses(status, "initContainerStatuses", reader, lives);
@@ -92,7 +95,7 @@ void ReadPodTimes(Object status, FieldReader& reader, PodFacts& pod) {
 }
 
 void ReadUnschedulable(Object status, FieldReader& reader, PodFacts& pod) {
-  const std::optional<Object> condition = FindPodScheduled(status, reader);
+  const std::optional<Object> condition = FindCondition(status, "PodScheduled", reader);
   pod.unschedulable = condition && reader.ReadText(*condition, "status", kConditions) == "False" &&
                       reader.ReadText(*condition, "reason", kConditions) == "Unschedulable";
   if (!pod.unschedulable) return;

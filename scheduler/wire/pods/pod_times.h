@@ -1,4 +1,4 @@
-// When a pod was bound, began and ended, as its status tells.
+// When a pod was bound, began and ended, as its status tells, and whether somebody takes it away.
 #pragma once
 
 #include <cstddef>
@@ -9,8 +9,9 @@
 
 namespace tranche::wire {
 
-// Fills bound_at, started_at, running_at and finished_at of a pod whose node and phase are known.
-// Times that cannot be read, and those at or before 1970 that stand for "never", are left out.
+// Fills bound_at, started_at, running_at, finished_at and disrupted of a pod whose node and phase
+// are known. Times that cannot be read, and those at or before 1970 that stand for "never", are
+// left out.
 void ReadPodTimes(Object status, FieldReader& reader, PodFacts& pod);
 
 // Of a message longer than this (bytes) the end is left out: kube-scheduler lists every reason of

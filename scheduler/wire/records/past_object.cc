@@ -255,18 +255,4 @@ std::string PastPolicyText(std::string_view json) {
   return Bounded(std::move(out), kMostPastObject);
 }
 
-bool IsDisrupted(Element pod) {
-  Object root;
-  if (pod.get(root) != simdjson::SUCCESS) return false;
-  const std::optional<Object> status = FindObject(root, "status");
-  const std::optional<Array> conditions = status ? FindArray(*status, "conditions") : std::nullopt;
-  if (!conditions) return false;
-  return std::ranges::any_of(*conditions, [](Element element) {
-    Object condition;
-    return element.get(condition) == simdjson::SUCCESS &&
-           FindText(condition, "type") == "DisruptionTarget" &&
-           FindText(condition, "status") == "True";
-  });
-}
-
 }  // namespace tranche::wire

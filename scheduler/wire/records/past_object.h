@@ -23,7 +23,5 @@ std::string PastPodText(Element pod);
 std::string PastNodeText(Element node);
 // Of a policy object no status. "": not JSON, or too long.
 std::string PastPolicyText(std::string_view json);
-// Condition DisruptionTarget holds.
-bool IsDisrupted(Element pod);
 
 }  // namespace tranche::wire

@@ -25,8 +25,9 @@ struct Happening {
                 // {"node","devices":[{"uuid" or "index","milli","mib","mig":{"profile","start",
                 // "size"}}]}
     kReleased,  // it took them back
-    kAsked,     // kube-scheduler asked an extender verb: `text` the verb, `key` the pod, `after`
-                // the answer (null: none came)
+    kAsked,     // kube-scheduler asked an extender verb: `text` the verb, `key` the pod, `before`
+                // {"uid"} its uid (null: that of the one there is), `after` the answer (null: none
+                // came)
     kStarted,   // a process began: `who`; `text` what kind of start
     kEnded,     // it crashed or stopped
     kLeads,     // a replica began to lead, `number` its epoch; `text` why it has no ledger

@@ -60,7 +60,7 @@ void BindingChecker::Refused(const Happening& happening) {
 // "No error" is said of a pod that is bound, or has been.
 void BindingChecker::Asked(const Happening& happening) {
   if (happening.text != "bind" || !happening.after.is_object()) return;
-  const PodLife* const pod = truth_.pod_of(happening.key);
+  const PodLife* const pod = truth_.pod_asked_about(happening);
   for (const char* const name : {"Error", "error"}) {
     const std::string error = TextAt(happening.after, {name});
     if (error.empty()) continue;

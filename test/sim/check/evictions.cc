@@ -73,8 +73,7 @@ void EvictionChecker::Hear(const Happening& happening) {
   const PodLife* const pod = truth_.pod(TextAt(object, {"metadata", "uid"}));
   if (pod == nullptr || (pod->ended && *pod->ended < happening.at)) return;
   // Of those that wait too: one that took a victim's name is none.
-  const bool may_be = pod->bound || options_.faults.trial;
-  if (pod->leaving == happening.at && pod->evicted_by == happening.who && may_be) {
+  if (pod->leaving == happening.at && pod->evicted_by == happening.who) {
     Evicted(*pod, happening.at);
   } else if (pod->bound == happening.at) {
     Bound(*pod, happening.at);
@@ -187,6 +186,22 @@ bool EvictionChecker::MayLackARecord(const Eviction& eviction) const {
          end->second < eviction.at + kNextTry;
 }
 
+// Its node, or that of another pod of its gang, had a taint when it was evicted or as long before
+// as news may take.
+bool EvictionChecker::WasNoticed(const PodLife& victim, SimTime now) const {
+  const std::string gang = GangOf(victim);
+  for (const auto& nodes : truth_.Versions("nodes", now, now - options_.lag)) {
+    const bool found = std::ranges::any_of(truth_.pods(), [&](const auto& entry) {
+      const PodLife& pod = entry.second;
+      const bool is_its = pod.uid == victim.uid || (!gang.empty() && GangOf(pod) == gang);
+      const auto node = is_its ? nodes.find(pod.node) : nodes.end();
+      return node != nodes.end() && !At(node->second, {"spec", "taints"}).is_null();
+    });
+    if (found) return true;
+  }
+  return false;
+}
+
 void EvictionChecker::Judge(const Eviction& eviction, const Plan& plan) {
   const PodLife& victim = *truth_.pod(eviction.uid);
   const std::string what = fmt::format("{} ({})", plan.name, plan.rule);
@@ -200,6 +215,10 @@ void EvictionChecker::Judge(const Eviction& eviction, const Plan& plan) {
       Found(eviction.at, victim.key,
             "expected a victim of another gang, found its own, by " + what);
     }
+  }
+  if (plan.rule == "Interruption" && !WasNoticed(victim, eviction.at)) {
+    Found(eviction.at, victim.key,
+          fmt::format("expected a notice on a node of its gang, found none, by {}", what));
   }
   const bool for_work = !plan.members.empty();
   if (for_work && eviction.ran_since && eviction.min_runtime &&

@@ -72,6 +72,7 @@ class EvictionChecker : public Checker {
   void Bound(const PodLife& pod, SimTime now);
   void Judge(const Eviction& eviction, const Plan& plan);
   bool MayLackARecord(const Eviction& eviction) const;
+  bool WasNoticed(const PodLife& victim, SimTime now) const;
   // R1 may choose which of a team's work is borrowed: what it can spare.
   enum class Chosen : uint8_t { kNever, kMayBe };
   bool MayBeBorrowed(const PodLife& victim, const std::string& leaf, Chosen chosen, SimTime since,

@@ -77,8 +77,7 @@ void LivenessChecker::AtEnd(const Ending& ending) {
   } else {
     CheckBooks(At(*books, {"pods"}), ending.at);
   }
-  const bool asks = ending.ask && options_.faults.trial;
-  const std::optional<Json> quotas = asks ? ending.ask("/api/v1/quotas") : std::nullopt;
+  const std::optional<Json> quotas = ending.ask ? ending.ask("/api/v1/quotas") : std::nullopt;
   if (quotas) CheckUnused(At(*quotas, {"quotas"}), ending.at);
 }
 

@@ -165,6 +165,17 @@ TEST(SimBindings, SuccessIsSaidOfWhatIsBound) {
   }
 }
 
+TEST(SimBindings, ALateAnswerIsAboutThePodThatWasAskedAbout) {
+  Scene scene;
+  scene.StockNode("n1", 2).Pod("a/one", 1).Pod("a/before", 1).Bind("a/before", "n1", {{"GPU-0"}});
+  scene.Say({.kind = Happening::Kind::kAsked,
+             .key = "a/one",
+             .text = "bind",
+             .before = {{"uid", "u-a/before"}},
+             .after = {{"Error", ""}}});
+  EXPECT_THAT(scene.Found(), IsEmpty()) << scene.Texts();
+}
+
 TEST(SimBindings, WhatWasRefusedIsOver) {
   struct Row {
     const char* what;
@@ -288,6 +299,34 @@ TEST(SimEvictions, WhoIsCalledEvictedLeaves) {
     scene.At(101).Edit("gpureclaims", "r1", "/status/victims/0/evictedAt", "2026-03-02T00:01:41Z",
                        kLeader);
     EXPECT_EQ(scene.Found().contains("evictions"), !leaves) << scene.Texts();
+  }
+}
+
+TEST(SimEvictions, AnInterruptionFollowsANotice) {
+  struct Row {
+    const char* what;
+    const char* noticed;  // node
+    const char* gang;
+    double taken_back;
+    bool wrong;
+  };
+  const Row kRows[] = {{"its node", "n1", "", 500, false},
+                       {"taken back a moment ago", "n1", "", 90, false},
+                       {"taken back long ago", "n1", "", 50, true},
+                       {"another node", "n2", "", 500, true},
+                       {"another node, of its gang", "n2", "g", 500, false}};
+  const Json taints = Json::array({{{"key", "tranche.dev/interruption"}}});
+  for (const Row& row : kRows) {
+    Scene scene({.lag = std::chrono::seconds(30)});
+    const Json gang = {{"tranche.dev/gang", row.gang}};
+    scene.StockNode("n1", 1).StockNode("n2", 1).Pod("a/one", 1, gang).Pod("a/two", 1, gang);
+    scene.At(5).Bind("a/one", "n1", {{"GPU-0"}}).Bind("a/two", "n2", {{"GPU-0"}});
+    scene.At(10).Edit("nodes", row.noticed, "/spec/taints", taints, "user");
+    if (row.taken_back < 100) {
+      scene.At(row.taken_back).Edit("nodes", row.noticed, "/spec/taints", Json(), "user");
+    }
+    scene.At(100).Reclaim("r1", "Interruption", "", "a/nobody", "n1", {"a/one"}).Evict("a/one");
+    EXPECT_EQ(scene.Found().contains("evictions"), row.wrong) << row.what << "\n" << scene.Texts();
   }
 }
 

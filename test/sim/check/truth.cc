@@ -136,9 +136,9 @@ void Truth::Hear(const Happening& happening) {
 }
 
 void Truth::HearAnswer(const Happening& happening) {
-  const auto uid = uids_.find(happening.key);
-  if (uid == uids_.end()) return;
-  PodLife& pod = pods_.at(uid->second);
+  const PodLife* const known = pod_asked_about(happening);
+  if (known == nullptr) return;
+  PodLife& pod = pods_.at(known->uid);
   const std::string error = TextAt(happening.after, {"Error"});
   const bool open = happening.after.is_null() || error.find("not known yet") != std::string::npos;
   if (happening.text == "bind") pod.doubted = open;
@@ -206,6 +206,11 @@ void Truth::HearPod(const Happening& happening) {
 const PodLife* Truth::pod(const std::string& uid) const {
   const auto found = pods_.find(uid);
   return found == pods_.end() ? nullptr : &found->second;
+}
+
+const PodLife* Truth::pod_asked_about(const Happening& happening) const {
+  const std::string uid = TextAt(happening.before, {"uid"});
+  return uid.empty() ? pod_of(happening.key) : pod(uid);
 }
 
 const PodLife* Truth::pod_of(const std::string& key) const {

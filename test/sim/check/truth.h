@@ -80,6 +80,8 @@ class Truth {
   // nullptr: there is none (now).
   const PodLife* pod(const std::string& uid) const;
   const PodLife* pod_of(const std::string& key) const;
+  // Finds whom kube-scheduler asked about (kAsked): another may have its name by the answer.
+  const PodLife* pod_asked_about(const Happening& happening) const;
   // Pods that hold something on the node, ascending uid.
   std::vector<const PodLife*> on(const std::string& node) const;
   // All lives of resource claims, ascending uid.

@@ -121,7 +121,6 @@ Outcome RunSeed(const RunOptions& options) {
   if (options.listener) history.Listen(options.listener);
   // An elected leader has seen all pods before it leads; a single one may come upon later epochs.
   const bool has_remains =
-      faults.trial &&
       Draws(options.seed).Fork(kOfRemains).Chance(replicas_options.elects ? 500 : 3'500);
   World world(loop, history, script, faults,
               {.seed = options.seed, .lives = options.lives, .has_remains = has_remains});

@@ -207,7 +207,7 @@ void KubeScheduler::Ask(const std::string& verb, const PodView& pod, std::string
   request.body = std::move(body);
   network_.Carry(
       actor_, std::move(request), kHttpTimeout,
-      [this, verb, key = pod.key, done = std::move(done)](const Reply& reply) {
+      [this, verb, key = pod.key, uid = pod.uid, done = std::move(done)](const Reply& reply) {
         Json parsed;
         if (reply.code == 200) {
           parsed = Json::parse(reply.body, nullptr, /*allow_exceptions=*/false);
@@ -220,6 +220,7 @@ void KubeScheduler::Ask(const std::string& verb, const PodView& pod, std::string
         asked.resource = "pods";
         asked.key = key;
         asked.text = verb;
+        asked.before = Document(Json{{"uid", uid}});
         asked.after = answer;
         history_.Add(std::move(asked));
         done(answer.json());

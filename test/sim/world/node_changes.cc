@@ -17,6 +17,7 @@ using std::chrono::seconds;
 
 constexpr SimTime kPeriod = seconds(3);
 constexpr SimTime kScalePeriod = seconds(10);
+constexpr SimTime kSpotPeriod = seconds(8);
 constexpr int kIdleRounds = 3;
 constexpr int kWaitRounds = 2;
 
@@ -37,12 +38,14 @@ NodeChanges::NodeChanges(Loop& loop, History& history, Script& script, const Fau
 
 void NodeChanges::Start() {
   if (rate_ > 0) loop_.After(kPeriod, self_, [this] { Change(); });
+  if (options_.is_spot) loop_.After(kSpotPeriod, self_, [this] { TakeBack(); });
   if (options_.autoscales) loop_.After(kScalePeriod, self_, [this] { Scale(); });
 }
 
 void NodeChanges::Quiet() {
   quiet_ = true;
   for (auto& [name, machine] : std::exchange(away_, {})) Return(std::move(machine));
+  for (const std::string& name : std::exchange(noticed_, {})) Notice(name, false);
   const Store::Objects nodes = api_.store().All("nodes");
   for (const auto& [name, node] : nodes) {
     if (NodeView(node).cordoned) Cordon(name, false);
@@ -117,6 +120,40 @@ void NodeChanges::Relabel(const std::string& node) {
   write.body = {
       {"metadata", {{"labels", {{"example.com/changed", TimeText(loop_.now()).substr(11, 2)}}}}}};
   api_.Do(self_, std::move(write));
+}
+
+void NodeChanges::Notice(const std::string& node, bool on) {
+  Write write{
+      loop_.NameOf(self_), "PATCH", {FindResource("nodes")}, "application/merge-patch+json"};
+  write.path.name = node;
+  const Json taints =
+      Json::array({{{"key", "aws-node-termination-handler/spot-itn"}, {"effect", "NoSchedule"}}});
+  write.body = {{"spec", {{"taints", on ? taints : Json(nullptr)}}}};
+  api_.Do(self_, std::move(write));
+}
+
+void NodeChanges::TakeBack() {
+  if (quiet_) return;
+  loop_.After(kSpotPeriod, self_, [this] { TakeBack(); });
+  std::optional<Draws> act = script_.ActByChance("notice", 2'500);
+  if (!act || kubelets_.all().empty()) return;
+  auto at = kubelets_.all().begin();
+  std::advance(at, act->Below(static_cast<int64_t>(kubelets_.all().size())));
+  const std::string node = at->first;
+  if (!noticed_.insert(node).second) return;
+  Happening happening{Happening::Kind::kFault};
+  happening.who = "user/nodes";
+  happening.key = node;
+  happening.text = "nodes: a notice that it is taken away";
+  history_.Add(std::move(happening));
+  Notice(node, true);
+  const bool stays = act->Below(4) == 0;
+  loop_.After(milliseconds(act->Between(5'000, 120'000)), self_,
+              [this, node, stays, draws = *act]() mutable {
+                if (noticed_.erase(node) == 0 || !kubelets_.all().contains(node)) return;
+                if (stays) return Notice(node, false);
+                Replace(node, draws);
+              });
 }
 
 bool NodeChanges::IsIdle(const std::string& node) const {

@@ -110,6 +110,8 @@ void AllowUnenforcedSharing(Tenants& tenants) {
 
 void Consolidate(Tenants& tenants) { PolicyOf(tenants)["spec"]["consolidate"] = "On"; }
 
+void DrainNoticed(Tenants& tenants) { PolicyOf(tenants)["spec"]["onInterruption"] = "Drain"; }
+
 void DeclarePool(Tenants& tenants, const std::string& pool) {
   tenants.objects.emplace_back(
       "gpupools", Custom("GPUPool", pool, {{"nodes", {{"matchLabels", {{kPoolLabel, pool}}}}}}));

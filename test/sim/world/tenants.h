@@ -33,6 +33,8 @@ void AllowUnenforcedSharing(Tenants& tenants);
 void NominateEarly(Tenants& tenants);
 // Likewise: nodes that run little are emptied.
 void Consolidate(Tenants& tenants);
+// Likewise: nodes that are about to be taken away are drained.
+void DrainNoticed(Tenants& tenants);
 // A PodDisruptionBudget of this name over all pods of each namespace.
 void GuardNamespaces(Tenants& tenants);
 inline constexpr const char* kGuard = "all-of-us";

@@ -38,12 +38,11 @@ constexpr uint64_t kOfShrinking = 0x666f72676505f0;
 constexpr uint64_t kOfHanging = 0x736c6f770024;
 constexpr uint64_t kOfReads = 0x726561647304ae;
 constexpr uint64_t kOfRemains = 0x6561726c79;
+constexpr uint64_t kOfSpot = 0x73706f74;
 constexpr int kSome = 2'000;  // of 10,000 seeds
 
-// What some worlds have, and only where worlds under trial are wanted.
-bool IsOneOf(const FaultPlan& faults, uint64_t seed, uint64_t of) {
-  return faults.trial && Draws(seed).Fork(of).Chance(kSome);
-}
+// What some worlds have.
+bool IsOneOf(uint64_t seed, uint64_t of) { return Draws(seed).Fork(of).Chance(kSome); }
 
 // `of_hami`: all that have GPUs.
 std::vector<Machine> DrawFleet(Draws& draws, int nodes, bool of_hami) {
@@ -95,13 +94,15 @@ struct World::Parts {
     if (shares_freely) AllowUnenforcedSharing(tenants);
     if (Draws(options.seed).Fork(kOfNominations).Chance(5'000)) NominateEarly(tenants);
     if (Draws(options.seed).Fork(kOfEmptying).Chance(2'500)) Consolidate(tenants);
-    if (IsOneOf(faults, options.seed, kOfGuards)) GuardNamespaces(tenants);
-    api.set_policies_hang(IsOneOf(faults, options.seed, kOfHanging));
-    api.set_reads_dawdle(IsOneOf(faults, options.seed, kOfReads));
+    if (IsOneOf(options.seed, kOfGuards)) GuardNamespaces(tenants);
+    const bool is_spot = faults.trial && IsOneOf(options.seed, kOfSpot);
+    if (is_spot && Draws(options.seed).Fork(kOfSpot).Fork(1).Chance(7'000)) DrainNoticed(tenants);
+    api.set_policies_hang(IsOneOf(options.seed, kOfHanging));
+    api.set_reads_dawdle(IsOneOf(options.seed, kOfReads));
     if (faults.has(Fault::kUsers)) {
-      edits.set_habits({.shrink_records = IsOneOf(faults, options.seed, kOfShrinking),
-                        .guard_pods = IsOneOf(faults, options.seed, kOfGuards),
-                        .delete_read = IsOneOf(faults, options.seed, kOfReads)});
+      edits.set_habits({.shrink_records = IsOneOf(options.seed, kOfShrinking),
+                        .guard_pods = IsOneOf(options.seed, kOfGuards),
+                        .delete_read = IsOneOf(options.seed, kOfReads)});
     }
     MakeSchedulers(script, faults, options, !dra.empty());
     WorkloadOptions work;
@@ -113,14 +114,14 @@ struct World::Parts {
     if (!dra.empty()) work.most_waiting += kWaitWithClaims;
     work.namespaces = tenants.namespaces;
     work.sizes_late = shares_freely;
-    work.keeps_names = IsOneOf(faults, options.seed, kOfNames);
+    work.keeps_names = IsOneOf(options.seed, kOfNames);
     for (const auto& scheduler : schedulers) work.schedulers.push_back(scheduler->name());
     strangers = std::make_unique<Strangers>(loop, script, faults, api, tenants.namespaces.back(),
                                             work.rules);
     workload = std::make_unique<Workload>(loop, script, api, std::move(work), draws.Next());
     nodes_change =
         std::make_unique<NodeChanges>(loop, history, script, faults, api, kubelets, *workload,
-                                      NodeChangesOptions{draws.Below(3) == 0});
+                                      NodeChangesOptions{draws.Below(3) == 0, 3, is_spot});
     if (!dra.empty()) MakeClaims(script, faults, of_claims.Fork(1));
   }
 
@@ -164,7 +165,7 @@ struct World::Parts {
       one.most_backoff = std::chrono::seconds(draws.Below(2) == 0 ? 10 : 30);
       one.pops_early = draws.Below(4) == 0;
       one.nominates_before_bind = draws.Below(4) < 2;
-      one.has_volumes = IsOneOf(faults, options.seed, kOfVolumes);
+      one.has_volumes = IsOneOf(options.seed, kOfVolumes);
       schedulers.push_back(std::make_unique<KubeScheduler>(loop, history, script, faults, api,
                                                            network, one, draws.Next()));
     }

@@ -111,7 +111,7 @@ TEST(WorldTest, SomeWorldsHaveHabitsOfTheirOwn) {
     ASSERT_TRUE(run.Live()) << seed;
     for (const Script::Id& id : run.script.done()) acts.insert(id.substr(0, id.find('#')));
   }
-  for (const char* const act : {"restart", "policy-hangs", "shrink"}) {
+  for (const char* const act : {"restart", "policy-hangs", "shrink", "notice"}) {
     EXPECT_TRUE(acts.contains(act)) << act;
   }
 }

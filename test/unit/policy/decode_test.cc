@@ -82,7 +82,9 @@ TEST(DecodeGpuPolicyTest, APolicyForNodesSaysWhatIsSoOnThem) {
   NodeRules drains;
   drains.sharing_limits.emplace();
   drains.on_unhealthy = OnUnhealthy::kDrain;
-  EXPECT_EQ(rules_of(R"(,"sharing":{"limits":[]},"onUnhealthy":"Drain")"), drains);
+  drains.on_interruption = OnInterruption::kKeep;
+  EXPECT_EQ(rules_of(R"(,"sharing":{"limits":[]},"onUnhealthy":"Drain","onInterruption":"Keep")"),
+            drains);
   for (const char* of_pods :
        {R"("placement":{})", R"("topology":{})", R"("dialects":[])", R"("unassigned":"Allow")",
         R"("preemption":{})", R"("onIdle":"Keep")", R"("evictingEdits":"Refuse")", R"("mig":"Off")",
@@ -304,8 +306,8 @@ TEST(DecodeGpuPolicyTest, RefusalsNameTheFieldTheRuleAndTheValue) {
        "spec.unassigned: expected one of Allow, Refuse, found 1; "
        "spec.mig: expected one of Off, Advise, Apply, found \"On\"; "
        "spec.migg: expected one of selector, placement, topology, sharing, dialects, unassigned, "
-       "preemption, onUnhealthy, onIdle, evictingEdits, mig, consolidate, agents, found an unknown "
-       "field"},
+       "preemption, onUnhealthy, onInterruption, onIdle, evictingEdits, mig, consolidate, agents, "
+       "found an unknown field"},
       {R"({"onIdle":"Drain"})", "spec.onIdle: expected one of Evict, Keep, found \"Drain\""},
       {R"({"evictingEdits":"No"})",
        "spec.evictingEdits: expected one of Warn, Refuse, found \"No\""},

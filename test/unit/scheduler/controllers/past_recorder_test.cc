@@ -57,6 +57,11 @@ class PastRecorderTest : public ::testing::Test {
     pod.node = NodeName(node);
     return pod;
   }
+  static PodFacts Disrupted(const std::string& uid) {
+    PodFacts pod = Pod(uid, "n1");
+    pod.disrupted = true;
+    return pod;
+  }
   std::vector<std::string> Told() {
     recorder_.Tick();
     return std::exchange(ledger_.told, {});
@@ -107,7 +112,7 @@ TEST_F(PastRecorderTest, HowAPodWentIsTold) {
   Sync();
   recorder_.Receive(PodChanged{Pod("deleted", "n1"), "o"});
   recorder_.Receive(PodChanged{Pod("evicted", "n1"), "o"});
-  recorder_.Receive(PodChanged{Pod("evicted", "n1"), "o", /*disrupted=*/true});
+  recorder_.Receive(PodChanged{Disrupted("evicted"), "o"});
   recorder_.Receive(PodGone{PodUid("deleted")});
   recorder_.Receive(PodGone{PodUid("evicted")});
   recorder_.Receive(PodGone{PodUid("never seen")});
@@ -119,7 +124,7 @@ TEST_F(PastRecorderTest, WorkThatWasDoneInItsGraceIsDone) {
   Sync();
   for (const auto& [phase, ended] :
        {std::pair{PodPhase::kSucceeded, "p ended 1"}, std::pair{PodPhase::kFailed, "p ended 3"}}) {
-    recorder_.Receive(PodChanged{Pod("p", "n1"), "o", /*disrupted=*/true});
+    recorder_.Receive(PodChanged{Disrupted("p"), "o"});
     PodFacts pod = Pod("p", "n1");
     pod.phase = phase;
     recorder_.Receive(PodChanged{pod, "o"});

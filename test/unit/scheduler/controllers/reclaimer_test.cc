@@ -383,10 +383,11 @@ TEST_F(ReclaimerTest, ReleasesNameWhatAsksForThem) {
       {ReclaimRule::kShrink, "GPUQuota", "PreemptedByTranche"},
       {ReclaimRule::kMaxRuntime, "GPUClass", "MaxRuntime"},
       {ReclaimRule::kMaintenance, "GPUPool", "Maintenance"},
-      {ReclaimRule::kUnhealthy, "Node", "UnhealthyGPU"}};
+      {ReclaimRule::kUnhealthy, "Node", "UnhealthyGPU"},
+      {ReclaimRule::kInterruption, "Node", "Interrupted"}};
   for (const auto& [rule, kind, reason] : table) {
-    SCOPED_TRACE(kind);
-    Reclaim reclaim = MakeReclaim("of-" + kind, 1);
+    SCOPED_TRACE(ReclaimRuleName(rule));
+    Reclaim reclaim = MakeReclaim("of-" + std::string(ReclaimRuleName(rule)), 1);
     reclaim.rule = rule;
     reclaim.members.clear();
     reclaim.source = "monthly";

@@ -41,6 +41,20 @@ std::string Ended(std::string_view from, std::string_view to) {
 }
 constexpr std::string_view kWaiting = R"({"state":{"waiting":{"reason":"PodInitializing"}}})";
 
+TEST(PodTimes, ADisruptedPodIsOneThatSomebodyTakesAway) {
+  const auto disrupted = [](const char* type, const char* status, const char* node = "n1") {
+    const auto pod =
+        TryPod(fmt::format(R"({{"metadata":{{"name":"p"}},"spec":{{"nodeName":"{}"}},)"
+                           R"("status":{{"conditions":[{{"type":"{}","status":"{}"}}]}}}})",
+                           node, type, status));
+    return pod.ok() && pod->disrupted;
+  };
+  EXPECT_TRUE(disrupted("DisruptionTarget", "True"));
+  EXPECT_FALSE(disrupted("DisruptionTarget", "False"));
+  EXPECT_FALSE(disrupted("Ready", "True"));
+  EXPECT_FALSE(disrupted("DisruptionTarget", "True", "")) << "it never ran";
+}
+
 TEST(PodTimes, TellBindingStartRunAndEnd) {
   struct Row {
     const char* what;

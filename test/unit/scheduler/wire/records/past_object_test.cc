@@ -155,16 +155,5 @@ TEST_F(PastObjectTest, APolicysStatusIsNotKept) {
   EXPECT_THAT(PastPolicyText("{"), IsEmpty());
 }
 
-TEST_F(PastObjectTest, ADisruptedPodIsOneThatSomebodyTakesAway) {
-  const auto pod = [](const char* type, const char* status) {
-    return fmt::format(R"({{"status":{{"conditions":[{{"type":"{}","status":"{}"}}]}}}})", type,
-                       status);
-  };
-  EXPECT_TRUE(IsDisrupted(Parse(pod("DisruptionTarget", "True"))));
-  EXPECT_FALSE(IsDisrupted(Parse(pod("DisruptionTarget", "False"))));
-  EXPECT_FALSE(IsDisrupted(Parse(pod("Ready", "True"))));
-  EXPECT_FALSE(IsDisrupted(Parse("{}")));
-}
-
 }  // namespace THIS_FILE
 }  // namespace tranche::wire
