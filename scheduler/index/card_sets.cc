@@ -33,8 +33,12 @@ std::vector<ZoneRoom> RoomOfZones(const Inventory& inventory, const Load& load, 
   const int64_t since = NodeState::BookedGpus(inventory, load) - load.booked;
   const int64_t unseen = load.unshown + std::max<int64_t>(since, 0);
   const MilliCpu cpus_unseen = std::max(load.pinned_cpu - cpus_shown, MilliCpu::Zero());
-  // An agent's slots are counted, not cards.
-  const bool counts_cards = capacity == static_cast<int64_t>(inventory.cards.size());
+  // An agent's slots are counted, not cards. GPUs of no NUMA node are in no zone.
+  const auto cards = static_cast<int64_t>(inventory.cards.size());
+  const bool counts_cards =
+      inventory.has_agent() ? capacity == cards : capacity > 0 && capacity <= cards;
+  // The plugin of our own agent names no NUMA node.
+  const bool unaligned = inventory.agent == AgentKind::kTranche && capacity == 0;
   std::vector<ZoneRoom> rooms;
   for (const ZoneCounts& zone : inventory.zones) {
     const auto in_zone = [&](int card) {
@@ -48,8 +52,8 @@ std::vector<ZoneRoom> RoomOfZones(const Inventory& inventory, const Load& load, 
       free_here += in_zone(card) && free.Has(card);
     }
     ZoneRoom room;
-    room.gpus_capacity = counts_cards ? zone.gpus_capacity : here;
-    room.gpus_free = free_here;
+    room.gpus_capacity = counts_cards || !known ? zone.gpus_capacity : unaligned ? 0 : here;
+    room.gpus_free = unaligned ? 0 : free_here;
     if (counts_cards) {
       const int64_t at_least = std::max<int64_t>(zone.gpus_available - unseen, 0);
       const bool books_count = known && (unseen > 0 || inventory.has_agent());
@@ -65,8 +69,28 @@ std::vector<ZoneRoom> RoomOfZones(const Inventory& inventory, const Load& load, 
   return rooms;
 }
 
-// What the kubelet aligns: each container by itself, or the pod as a whole.
-std::vector<AlignedNeed> AlignedNeeds(const PodRequest& request, NumaScope scope) {
+// Of the pod as a whole: what runs to its end, or an init container beside the sidecars before it.
+AlignedNeed WholeNeed(const PodRequest& request, const std::vector<AlignedNeed>& needs) {
+  AlignedNeed steady, sidecars, most;
+  for (std::size_t i = 0; i < needs.size(); ++i) {
+    const ContainerRole role = request.containers[i].role;
+    if (role == ContainerRole::kInit) {
+      most.gpus = std::max(most.gpus, sidecars.gpus + needs[i].gpus);
+      most.cpus = std::max(most.cpus, sidecars.cpus + needs[i].cpus);
+      continue;
+    }
+    steady.gpus += needs[i].gpus;
+    steady.cpus += needs[i].cpus;
+    if (role == ContainerRole::kSidecar) {
+      sidecars.gpus += needs[i].gpus;
+      sidecars.cpus += needs[i].cpus;
+    }
+  }
+  return {std::max(steady.gpus, most.gpus), std::max(steady.cpus, most.cpus)};
+}
+
+// What the kubelet aligns: the pod as a whole, or each container that asks for GPUs in its turn.
+std::vector<AlignedTurn> AlignedTurns(const PodRequest& request, NumaScope scope) {
   std::vector<AlignedNeed> needs(request.containers.size());
   for (std::size_t i = 0; i < needs.size(); ++i) needs[i].cpus = request.containers[i].pinned_cpu;
   for (const Ask& ask : request.asks) {
@@ -74,21 +98,13 @@ std::vector<AlignedNeed> AlignedNeeds(const PodRequest& request, NumaScope scope
       needs[static_cast<std::size_t>(ask.container)].gpus += ask.count;
     }
   }
-  if (scope == NumaScope::kPod) {
-    AlignedNeed steady, init;
-    for (std::size_t i = 0; i < needs.size(); ++i) {
-      if (request.containers[i].role == ContainerRole::kInit) {
-        init.gpus = std::max(init.gpus, needs[i].gpus);
-        init.cpus = std::max(init.cpus, needs[i].cpus);
-      } else {
-        steady.gpus += needs[i].gpus;
-        steady.cpus += needs[i].cpus;
-      }
-    }
-    return {{std::max(steady.gpus, init.gpus), std::max(steady.cpus, init.cpus)}};
+  if (scope == NumaScope::kPod) return {{WholeNeed(request, needs), false}};
+  std::vector<AlignedTurn> turns;
+  for (std::size_t i = 0; i < needs.size(); ++i) {
+    const bool lends = request.containers[i].role == ContainerRole::kInit;
+    if (needs[i].gpus > 0) turns.push_back({needs[i], lends});
   }
-  std::erase_if(needs, [](const AlignedNeed& need) { return need.gpus == 0; });
-  return needs;
+  return turns;
 }
 
 // The cards the kubelet would choose among: those of the first NUMA node that can hold the need
@@ -97,20 +113,19 @@ std::optional<GpuSet> CardsTheKubeletOffers(const Inventory& inventory, const Lo
                                             const PodRequest& request, GpuSet free) {
   if (inventory.numa_policy == NumaPolicy::kNone || inventory.zones.empty()) return free;
   const std::vector<ZoneRoom> rooms = RoomOfZones(inventory, load, free);
-  const std::vector<AlignedNeed> needs = AlignedNeeds(request, inventory.numa_scope);
-  for (const AlignedNeed& need : needs) {
-    if (!KubeletAdmits(inventory.numa_policy, rooms, need)) return std::nullopt;
-  }
-  if (needs.size() != 1) return free;
+  const std::vector<AlignedTurn> turns = AlignedTurns(request, inventory.numa_scope);
+  if (!KubeletAdmits(inventory.numa_policy, rooms, turns)) return std::nullopt;
+  if (turns.size() != 1) return free;
+  const AlignedNeed& need = turns[0].need;
   for (std::size_t i = 0; i < rooms.size(); ++i) {
-    if (rooms[i].gpus_free < needs[0].gpus || rooms[i].cpus_free < needs[0].cpus) continue;
+    if (rooms[i].gpus_free < need.gpus || rooms[i].cpus_free < need.cpus) continue;
     GpuSet offered;
     for (const int card : free) {
       if (inventory.cards[static_cast<std::size_t>(card)].numa == inventory.zones[i].zone) {
         offered.Add(card);
       }
     }
-    if (offered.size() >= needs[0].gpus) return offered;
+    if (offered.size() >= need.gpus) return offered;
   }
   return free;
 }
@@ -179,7 +194,13 @@ MilliCpu PinnedCpu(const PodRequest& request) {
 
 SetAnswer ChooseCards(const Inventory& inventory, const Load& load, const PodRequest& request,
                       const GpuPolicy& policy, const CardQuestion& question) {
-  if (question.count == 0 || question.free.size() < question.count) return {};
+  if (question.count == 0) {
+    // Init containers alone ask for cards: which ones makes no difference, but they are aligned.
+    const bool admits = question.free.empty() ||
+                        CardsTheKubeletOffers(inventory, load, request, question.free).has_value();
+    return {admits ? Reason::kNone : Reason::kNumaMismatch, {}};
+  }
+  if (question.free.size() < question.count) return {};
   const TopologyWish wish = WishOf(request, policy);
   const SetRules rules = RulesOf(request, wish, question);
   const bool several = question.count > 1;

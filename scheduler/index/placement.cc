@@ -355,6 +355,17 @@ bool Placer::IsConnected(const Query& query, const Ask& ask) {
          (query.request.topology.has_value() || HasSetRules(query.request, *query.rules.policy));
 }
 
+// Where init containers alone ask for cards, which the kubelet aligns all the same; null: none.
+const Ask* Placer::AlignedAsk(const Query& query) {
+  const Inventory& inventory = query.inventory;
+  const bool aligns = inventory.gpu_unit == GpuUnit::kCard && !inventory.has_agent() &&
+                      inventory.numa_policy != NumaPolicy::kNone;
+  for (const Ask& ask : query.request.asks) {
+    if (aligns && ask.resource == Resource::kGpu && PoolFor(inventory, ask) < 0) return &ask;
+  }
+  return nullptr;
+}
+
 CardQuestion Placer::QuestionOf(const Query& query) {
   CardQuestion question;
   const Ask* first = nullptr;
@@ -364,6 +375,7 @@ CardQuestion Placer::QuestionOf(const Query& query) {
     question.one_container &= ask.container == first->container;
     question.count += static_cast<int>(ask.count);
   }
+  if (first == nullptr) first = AlignedAsk(query);
   if (first == nullptr) return question;
   for (int i = 0; i < static_cast<int>(query.inventory.cards.size()); ++i) {
     const Card& card = query.inventory.cards[static_cast<std::size_t>(i)];

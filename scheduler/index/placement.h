@@ -65,7 +65,7 @@ std::optional<int> PreferenceOf(const Inventory& inventory, const Ask& ask, cons
 // The whole cards a pod's long-running containers use together.
 struct CardQuestion {
   GpuSet free;                // with room for what it asks of one
-  int count = 0;              // 0: it asks for none
+  int count = 0;              // 0: it asks for none, or init containers alone do
   bool one_container = true;  // asks for all of them
 };
 
@@ -90,6 +90,7 @@ class Placer {
   Reason PlacePlanned(const Inventory& inventory, const Load& load, const PodRequest& request,
                       const PlaceRules& rules, Picks& picks);
   static bool IsConnected(const Query& query, const Ask& ask);
+  static const Ask* AlignedAsk(const Query& query);
   static CardQuestion QuestionOf(const Query& query);
   Reason ChooseSet(Query& query);
   bool KeepsRules(const Query& query) const;

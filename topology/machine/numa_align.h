@@ -3,8 +3,10 @@
 //
 // single-numa-node: one zone has all of it. restricted: the same zones are, for GPUs and for CPUs,
 // enough, and as few as could ever hold so many; so GPUs that need one zone beside CPUs that need
-// two are never admitted. Source: gpu-topology section 6; kubelet topologymanager (policy.go,
-// policy_restricted.go, policy_single_numa_node.go), devicemanager and cpumanager hints.
+// two are never admitted. Containers come one after another: init containers lend what they were
+// given to those after them, which must then be aligned with all of it. Source: gpu-topology
+// section 6; kubelet topologymanager (policy.go, policy_restricted.go, policy_single_numa_node.go),
+// devicemanager and cpumanager hints.
 #pragma once
 
 #include <cstdint>
@@ -22,7 +24,7 @@ enum class NumaScope : uint8_t { kContainer, kPod };
 std::optional<NumaPolicy> ParseNumaPolicy(std::string_view name);
 std::optional<NumaScope> ParseNumaScope(std::string_view name);  // "container", "pod"
 
-// One NUMA node. Zero CPU capacity everywhere: CPUs are not known and not asked about.
+// One NUMA node. Zero capacity everywhere, of GPUs or CPUs: the kubelet knows no NUMA node of them.
 struct ZoneRoom {
   int64_t gpus_capacity = 0;
   int64_t gpus_free = 0;
@@ -36,7 +38,18 @@ struct AlignedNeed {
   MilliCpu cpus;  // exclusive CPUs of a Guaranteed pod's container; zero: none
 };
 
-// Exact for up to 8 zones (the kubelet's own limit); with more, restricted is taken as single node.
+// A container, in the order of the kubelet: init containers and sidecars, then the others.
+struct AlignedTurn {
+  AlignedNeed need;
+  bool lends = false;  // an init container that ends: what it got, those after it get first
+};
+
+// One need alone, and containers in turn, however the device plugin chooses among the GPUs that
+// it may. Needs of what no zone has any of are not aligned. Exact for up to 8 zones that have some
+// (the kubelet's own limit); with more, restricted is taken as single node. Of CPUs each container
+// is asked about as if it came first. Cost: O(2^zones), times the ways to choose, at most 5,000.
 bool KubeletAdmits(NumaPolicy policy, std::span<const ZoneRoom> zones, const AlignedNeed& need);
+bool KubeletAdmits(NumaPolicy policy, std::span<const ZoneRoom> zones,
+                   std::span<const AlignedTurn> turns);
 
 }  // namespace tranche

@@ -2,9 +2,11 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <bit>
 #include <cstdint>
 #include <random>
+#include <utility>
 #include <vector>
 
 namespace tranche {
@@ -65,6 +67,76 @@ TEST(NumaAlign, RowsOfTheKubeletsRules) {
   }
 }
 
+TEST(NumaAlign, WhatNoZoneHasIsNotAligned) {
+  EXPECT_TRUE(KubeletAdmits(NumaPolicy::kSingleNode, {{Zone(0, 0), Zone(0, 0)}}, Need(4)))
+      << "GPUs of a virtual machine that names no NUMA node";
+  EXPECT_FALSE(KubeletAdmits(NumaPolicy::kSingleNode, {{Zone(4, 4), Zone(0, 0)}}, Need(5)));
+  std::vector<ZoneRoom> tray(36);
+  tray[0] = tray[1] = Zone(2, 2);
+  EXPECT_TRUE(KubeletAdmits(NumaPolicy::kRestricted, tray, Need(4)))
+      << "NUMA nodes that are a GPU's memory do not count among the eight";
+}
+
+// A container in turn: GPUs, and whether it is an init container.
+struct Turns {
+  const char* what;
+  std::vector<ZoneRoom> zones;
+  std::vector<std::pair<int, bool>> containers;
+  bool restricted;
+  bool single;
+};
+
+// What the kubelet's own code does with these: test/kubelet.
+TEST(NumaAlign, ContainersInTurn) {
+  const std::vector<Turns> rows = {
+      {"a pair on each side", {Zone(2, 2), Zone(2, 2)}, {{2, false}, {2, false}}, true, true},
+      {"no second pair", {Zone(3, 3), Zone(2, 1)}, {{2, false}, {2, false}}, false, false},
+      {"the first takes the lower side",
+       {Zone(5, 2), Zone(3, 1)},
+       {{1, false}, {2, false}},
+       false,
+       false},
+      {"init first, over both: one of them is no longer near",
+       {Zone(2, 2), Zone(1, 1)},
+       {{3, true}, {1, false}},
+       false,
+       false},
+      {"init first, on one side, lends it",
+       {Zone(4, 4), Zone(4, 0)},
+       {{4, true}, {2, false}},
+       true,
+       true},
+      {"a sidecar keeps what it has",
+       {Zone(4, 4), Zone(4, 0)},
+       {{4, false}, {2, false}},
+       false,
+       false},
+      {"init after init goes on from what is lent",
+       {Zone(2, 2), Zone(2, 2)},
+       {{2, true}, {4, true}, {4, false}},
+       true,
+       false},
+      {"which of three sides of two is left over is the plugin's choice",
+       {Zone(2, 2), Zone(2, 2), Zone(2, 2)},
+       {{3, false}, {1, false}, {2, false}},
+       true,
+       false},
+      {"one choice of the plugin leaves no pair",
+       {Zone(3, 3), Zone(3, 3)},
+       {{4, false}, {2, false}},
+       false,
+       false},
+      {"nothing is asked", {Zone(2, 0), Zone(2, 0)}, {{0, false}}, true, true},
+  };
+  for (const Turns& row : rows) {
+    std::vector<AlignedTurn> turns;
+    for (const auto& [gpus, lends] : row.containers) turns.push_back({Need(gpus), lends});
+    EXPECT_EQ(KubeletAdmits(NumaPolicy::kRestricted, row.zones, turns), row.restricted) << row.what;
+    EXPECT_EQ(KubeletAdmits(NumaPolicy::kSingleNode, row.zones, turns), row.single) << row.what;
+    EXPECT_TRUE(KubeletAdmits(NumaPolicy::kBestEffort, row.zones, turns)) << row.what;
+  }
+}
+
 TEST(NumaAlign, WithMoreZonesThanTheKubeletTakesRestrictedIsSingleNode) {
   const std::vector<ZoneRoom> zones(9, Zone(2, 2));
   EXPECT_TRUE(KubeletAdmits(NumaPolicy::kRestricted, zones, Need(2)));
@@ -91,7 +163,8 @@ struct Hint {
 std::vector<Hint> HintsOf(const std::vector<int64_t>& capacity, const std::vector<int64_t>& free,
                           int64_t need) {
   const unsigned all = (1U << capacity.size()) - 1;
-  if (need == 0) return {{all, true}};
+  const bool known = std::ranges::any_of(capacity, [](int64_t held) { return held > 0; });
+  if (need == 0 || !known) return {{all, true}};
   int fewest = static_cast<int>(capacity.size());
   std::vector<Hint> hints;
   for (unsigned nodes = 1; nodes <= all; ++nodes) {
@@ -117,7 +190,8 @@ bool OracleAdmits(NumaPolicy policy, const std::vector<ZoneRoom>& zones, const A
     cpus.push_back(zone.cpus_capacity.count());
     cpus_free.push_back(zone.cpus_free.count());
   }
-  const bool asks_gpus = need.gpus > 0;
+  const bool has_gpus = std::ranges::any_of(gpus, [](int64_t held) { return held > 0; });
+  const bool asks_gpus = need.gpus > 0 && has_gpus;
   const bool asks_cpus = need.cpus > MilliCpu();
   for (const Hint& gpu : HintsOf(gpus, gpus_free, need.gpus)) {
     for (const Hint& cpu : HintsOf(cpus, cpus_free, need.cpus.count())) {
