@@ -5,9 +5,12 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"maps"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
+	"sync"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -22,6 +25,7 @@ const (
 	karpenterModule  = "sigs.k8s.io/karpenter"
 	karpenterAccount = "system:serviceaccount:kube-system:karpenter"
 	poolKey          = "karpenter.sh/nodepool"
+	joiningTaint     = "e2e.tranche.dev/joining" // of machines whose GPUs are not there yet
 )
 
 // MachineType is what Karpenter's cloud rents out: a price, and the node that such a machine becomes.
@@ -36,6 +40,23 @@ type Karpenter struct {
 	*Process
 	metricsURL string
 	types      []MachineType
+
+	mutex sync.Mutex
+	most  map[string]int // machines of a pool that may join; without an entry all
+}
+
+// JoinAtMost has the rest of the pool's machines come later, when this is called with more.
+func (k *Karpenter) JoinAtMost(pool string, machines int) {
+	k.mutex.Lock()
+	defer k.mutex.Unlock()
+	k.most[pool] = machines
+}
+
+func (k *Karpenter) mayJoin(pool string, joined int) bool {
+	k.mutex.Lock()
+	defer k.mutex.Unlock()
+	most, limited := k.most[pool]
+	return !limited || joined < most
 }
 
 // offering is a line of the provider's price list (sigs.k8s.io/karpenter/kwok/cloudprovider v1.14.1:
@@ -103,16 +124,17 @@ func (c *ControlPlane) StartKarpenter(ctx context.Context, programs string,
 	if err := c.start(ctx, process, ready, "", time.Minute); err != nil {
 		return nil, err
 	}
-	go registerMachines(ctx, c.Client, machines)
-	return &Karpenter{Process: process, types: machines,
-		metricsURL: fmt.Sprintf("http://127.0.0.1:%d/metrics", ports[0])}, nil
+	karpenter := &Karpenter{Process: process, types: machines, most: map[string]int{},
+		metricsURL: fmt.Sprintf("http://127.0.0.1:%d/metrics", ports[0])}
+	go karpenter.registerMachines(ctx, c.Client)
+	return karpenter, nil
 }
 
 // admitKarpenter gives Karpenter's service account the rules of its own chart. Those that the chart grants
 // in one namespace hold in all of them here.
 func (c *ControlPlane) admitKarpenter(ctx context.Context, templates string) error {
 	role := rbacv1.ClusterRole{ObjectMeta: metav1.ObjectMeta{Name: "karpenter"}}
-	for _, name := range []string{"clusterrole.yaml", "clusterrole-core.yaml", "role.yaml"} {
+	for _, name := range []string{"clusterrole.yaml", "clusterrole-kwok.yaml", "role.yaml"} {
 		text, err := os.ReadFile(filepath.Join(templates, name))
 		if err != nil {
 			return err
@@ -157,51 +179,71 @@ func rulesOf(template string) ([]rbacv1.PolicyRule, error) {
 	return all, nil
 }
 
-// registerMachines plays what runs on a rented machine, from the moment its Node is there: GPU feature
-// discovery says which GPUs it has, the device plugin how many, and the kubelet that it is ready. The KWOK
-// provider does none of it.
-func registerMachines(ctx context.Context, client kubernetes.Interface, machines []MachineType) {
+// registerMachines plays what runs on a rented machine: the kubelet says that it is not ready, and later that
+// it is, GPU feature discovery which GPUs it has, the device plugin how many, and the GPU operator takes its
+// startup taint away. The KWOK provider has a Node advertise its GPUs from the first moment, which no kubelet
+// does. Machines become ready last: a gang is not tried again when a node loses a taint and nothing else.
+func (k *Karpenter) registerMachines(ctx context.Context, client kubernetes.Interface) {
 	for ; ctx.Err() == nil; time.Sleep(100 * time.Millisecond) {
 		nodes, err := client.CoreV1().Nodes().List(ctx, metav1.ListOptions{LabelSelector: poolKey})
 		if err != nil {
 			continue
 		}
+		joined := map[string]int{}
 		for i := range nodes.Items {
-			for _, machine := range machines {
-				if nodes.Items[i].Labels[corev1.LabelInstanceTypeStable] == machine.Name {
-					register(ctx, client, &nodes.Items[i], machine)
-				}
+			if ready(&nodes.Items[i]) {
+				joined[nodes.Items[i].Labels[poolKey]]++
+			}
+		}
+		for i := range nodes.Items {
+			node := &nodes.Items[i]
+			pool := node.Labels[poolKey]
+			switch {
+			case ready(node):
+			case len(node.Status.Conditions) == 0:
+				_ = patchStatus(ctx, client, node.Name, map[string]any{
+					"conditions": []corev1.NodeCondition{readiness(corev1.ConditionFalse)}})
+			case k.mayJoin(pool, joined[pool]) && k.register(ctx, client, node):
+				joined[pool]++
 			}
 		}
 	}
 }
 
-// Failed calls are repeated by the next round.
-func register(ctx context.Context, client kubernetes.Interface, node *corev1.Node, machine MachineType) {
-	for _, condition := range node.Status.Conditions {
-		if condition.Type == corev1.NodeReady && condition.Status == corev1.ConditionTrue {
-			return
-		}
+func ready(node *corev1.Node) bool {
+	return slices.ContainsFunc(node.Status.Conditions, func(condition corev1.NodeCondition) bool {
+		return condition.Type == corev1.NodeReady && condition.Status == corev1.ConditionTrue
+	})
+}
+
+// register tells whether the node is all that it says now; it may be called again.
+func (k *Karpenter) register(ctx context.Context, client kubernetes.Interface, node *corev1.Node) bool {
+	at := slices.IndexFunc(k.types, func(machine MachineType) bool {
+		return machine.Name == node.Labels[corev1.LabelInstanceTypeStable]
+	})
+	isJoining := func(taint corev1.Taint) bool { return taint.Key == joiningTaint }
+	registered := !slices.ContainsFunc(node.Spec.Taints, func(taint corev1.Taint) bool {
+		return taint.Key == "karpenter.sh/unregistered" // Karpenter puts the startup taint in its place
+	})
+	if at < 0 || !registered {
+		return false
 	}
-	is := machine.Node(node.Name).Object
-	// Karpenter keeps the capacity it has promised to pods where the node says nothing else.
-	patches := []struct {
-		change      map[string]any
-		subresource []string
-	}{
-		{map[string]any{"metadata": map[string]any{"labels": is.Labels, "annotations": is.Annotations}}, nil},
-		{map[string]any{"status": map[string]any{"capacity": is.Status.Capacity,
-			"allocatable": is.Status.Allocatable, "conditions": is.Status.Conditions}}, []string{"status"}},
+	is := k.types[at].Node(node.Name).Object
+	maps.Copy(node.Labels, is.Labels)
+	node.Spec.Taints = slices.DeleteFunc(node.Spec.Taints, isJoining)
+	if _, err := client.CoreV1().Nodes().Update(ctx, node, metav1.UpdateOptions{}); err != nil {
+		return false
 	}
-	for _, patch := range patches {
-		text, err := json.Marshal(patch.change)
-		if err != nil {
-			panic(err) // maps of plain fields always encode
-		}
-		_, err = client.CoreV1().Nodes().Patch(ctx, node.Name, types.StrategicMergePatchType, text,
-			metav1.PatchOptions{}, patch.subresource...)
-		if err != nil {
-			return
-		}
+	// The provider has put in the capacity what the waiting pods request, and not what the machine has.
+	return patchStatus(ctx, client, node.Name, map[string]any{"capacity": is.Status.Capacity,
+		"allocatable": is.Status.Allocatable, "conditions": is.Status.Conditions}) == nil
+}
+
+func patchStatus(ctx context.Context, client kubernetes.Interface, name string, status map[string]any) error {
+	text, err := json.Marshal(map[string]any{"status": status})
+	if err != nil {
+		return err
 	}
+	_, err = client.CoreV1().Nodes().Patch(ctx, name, types.StrategicMergePatchType, text, metav1.PatchOptions{}, "status")
+	return err
 }

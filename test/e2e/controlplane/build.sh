@@ -1,10 +1,10 @@
 #!/usr/bin/env bash
 # Builds etcd, kube-apiserver, kube-scheduler and kube-controller-manager of one Kubernetes version,
-# or Kueue's manager, or Karpenter with its KWOK provider, or kubectl and KWOK, which plays nodes and
-# the life of pods, from Go modules.
+# or Kueue's manager, or Karpenter with its KWOK provider, or kubectl and KWOK, which plays nodes
+# and the life of pods, from Go modules.
 #
-#   build.sh NAME   NAME is that of a folder beside this file without its v: 1.34, 1.37, kueue, kwok,
-#                   karpenter
+#   build.sh NAME   NAME is that of a folder beside this file without its v: 1.34, 1.37, kueue,
+#                   kwok, karpenter
 #
 # The last line of stdout is the folder with the programs; progress goes to stderr. It lies in
 # ${TRANCHE_CACHE:-${XDG_CACHE_HOME:-~/.cache}/tranche}/controlplane/HASH, where HASH covers go.mod
