@@ -384,7 +384,7 @@ page() {
 
 start_control_planes() {
   local wanted=("${control_planes[@]}")
-  if [[ " ${steps[*]} " == *" e2e "* ]]; then wanted+=(kueue kwok); fi
+  if [[ " ${steps[*]} " == *" e2e "* ]]; then wanted+=(kueue kwok karpenter); fi
   heading "building ${wanted[*]} in the background, until the steps that need it"
   start_beside 10 bash -c '
     for version in "${@:2}"; do
@@ -394,7 +394,7 @@ start_control_planes() {
   control_plane_builder=$group
 }
 
-# Waits for a control plane, kueue or kwok, whose folder is then in $scratch/VERSION.bin. 1: none.
+# Waits for a control plane or the like, whose folder is then in $scratch/VERSION.bin. 1: none.
 await_control_plane() {  # STEP VERSION
   local waited=0 status
   while [[ ! -s $scratch/$2.status ]]; do
@@ -439,10 +439,10 @@ charts() {
 }
 
 e2e() {
-  local version status shown kueue= kwok=
+  local version status shown name kueue= kwok= karpenter=
   build release tranche fake_nvml || return 0  # at once after the step release
-  if await_control_plane e2e kueue; then kueue=$(<"$scratch/kueue.bin"); fi
-  if await_control_plane e2e kwok; then kwok=$(<"$scratch/kwok.bin"); fi
+  for name in kueue kwok karpenter; do
+    ! await_control_plane e2e "$name" || printf -v "$name" %s "$(<"$scratch/$name.bin")"; done
   for version in "${control_planes[@]}"; do
     heading "e2e: Kubernetes $version"
     await_control_plane e2e "$version" || continue
@@ -452,7 +452,7 @@ e2e() {
       export GOTOOLCHAIN=local GOWORK=off CGO_ENABLED=0 GOFLAGS="-mod=readonly -buildvcs=false"
       export TRANCHE_BIN=$root/build/release/bin/tranche
       CONTROLPLANE_BIN=$(<"$scratch/$version.bin")
-      export CONTROLPLANE_BIN KUEUE_BIN=$kueue KWOK_BIN=$kwok
+      export CONTROLPLANE_BIN KUEUE_BIN=$kueue KWOK_BIN=$kwok KARPENTER_BIN=$karpenter
       go vet ./... && go test -count=1 -timeout 25m -json ./... >"$scratch/e2e-$version.json"
     ) || status=$?
     # The text of the run: all of it on failure, else one line for each test.

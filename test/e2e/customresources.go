@@ -56,8 +56,8 @@ func (o CustomObject) resources() string {
 	switch o.Kind {
 	case "GPUPolicy":
 		plural = "gpupolicies"
-	case "GPUClass":
-		plural = "gpuclasses"
+	case "GPUClass", "KWOKNodeClass":
+		plural = strings.ToLower(o.Kind) + "es"
 	}
 	if o.Namespace != "" {
 		plural = "namespaces/" + o.Namespace + "/" + plural

@@ -38,16 +38,22 @@ resources: {excludeResourcePrefixes: [cpu, memory, ephemeral-storage]}
 featureGates: {VisibilityOnDemand: false}
 `
 
-// KueueManifests is the folder of Kueue's own manifests, of the version that controlplane/kueue pins.
-func KueueManifests() (string, error) {
-	command := exec.Command("go", "mod", "download", "-json", kueueModule)
-	command.Dir = filepath.Join("controlplane", "kueue")
+// ModuleFolder is where the source of a module lies, of the version that a folder of controlplane/ pins.
+func ModuleFolder(pin, module string) (string, error) {
+	command := exec.Command("go", "mod", "download", "-json", module)
+	command.Dir = filepath.Join("controlplane", pin)
 	text, err := command.Output()
-	var module struct{ Dir, Error string }
-	if json.Unmarshal(text, &module) != nil || module.Error != "" || err != nil {
-		return "", fmt.Errorf("expected the module %s, found %s (%v)", kueueModule, text, err)
+	var found struct{ Dir, Error string }
+	if json.Unmarshal(text, &found) != nil || found.Error != "" || err != nil {
+		return "", fmt.Errorf("expected the module %s, found %s (%v)", module, text, err)
 	}
-	return filepath.Join(module.Dir, "config", "components"), nil
+	return found.Dir, nil
+}
+
+// KueueManifests is the folder of Kueue's own manifests.
+func KueueManifests() (string, error) {
+	folder, err := ModuleFolder("kueue", kueueModule)
+	return filepath.Join(folder, "config", "components"), err
 }
 
 // StartKueue installs Kueue as its own manifests say, with its definitions, rights and webhooks, and

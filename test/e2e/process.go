@@ -22,6 +22,7 @@ type Process struct {
 	Name string
 	path string
 	args []string
+	env  []string // beside this test's own
 	log  string
 	cmd  *exec.Cmd
 	done chan struct{}
@@ -41,6 +42,7 @@ func (p *Process) Start() error {
 	fmt.Fprintf(log, "=== %s %s\n", p.path, strings.Join(p.args, " "))
 	p.cmd = exec.Command(p.path, p.args...)
 	p.cmd.Stdout, p.cmd.Stderr = log, log
+	p.cmd.Env = append(os.Environ(), p.env...)
 	p.cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true, Pdeathsig: syscall.SIGKILL}
 	if err := p.cmd.Start(); err != nil {
 		return fmt.Errorf("starting %s: %w", p.Name, err)

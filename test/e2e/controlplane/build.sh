@@ -1,8 +1,10 @@
 #!/usr/bin/env bash
 # Builds etcd, kube-apiserver, kube-scheduler and kube-controller-manager of one Kubernetes version,
-# or Kueue's manager, or kubectl and KWOK, which plays nodes and the life of pods, from Go modules.
+# or Kueue's manager, or Karpenter with its KWOK provider, or kubectl and KWOK, which plays nodes
+# and the life of pods, from Go modules.
 #
-#   build.sh NAME   NAME is that of a folder beside this file without its v: 1.34, 1.37, kueue, kwok
+#   build.sh NAME   NAME is that of a folder beside this file without its v: 1.34, 1.37, kueue,
+#                   kwok, karpenter
 #
 # The last line of stdout is the folder with the programs; progress goes to stderr. It lies in
 # ${TRANCHE_CACHE:-${XDG_CACHE_HOME:-~/.cache}/tranche}/controlplane/HASH, where HASH covers go.mod
@@ -15,13 +17,14 @@ say() { printf '%s: %s\n' "$title" "$*" >&2; }
 
 case $#,${1:-} in
   1,kueue) module=$here/kueue title=Kueue ;;
+  1,karpenter) module=$here/karpenter title=Karpenter ;;
   1,kwok) module=$here/kwok title="KWOK and kubectl" ;;
   1,*) module=$here/v$1 title="control plane $1" ;;
   *) module= ;;
 esac
 if [[ ! -f $module/go.mod ]]; then
   versions=$(cd "$here" && echo v*/ | tr -d 'v/')
-  echo "usage: build.sh NAME, one of: $versions kueue kwok, found: $*" >&2
+  echo "usage: build.sh NAME, one of: $versions kueue kwok karpenter, found: $*" >&2
   exit 2
 fi
 
@@ -92,6 +95,11 @@ release_of() {  # MODULE
 if [[ $1 == kueue ]]; then
   ldflags="-s -w -X sigs.k8s.io/kueue/pkg/version.GitVersion=$(release_of sigs.k8s.io/kueue)"
   build kueue sigs.k8s.io/kueue/cmd/kueue
+  finish
+fi
+if [[ $1 == karpenter ]]; then
+  ldflags="-s -w -X sigs.k8s.io/karpenter/pkg/operator.Version=$(release_of sigs.k8s.io/karpenter)"
+  build karpenter sigs.k8s.io/karpenter/kwok
   finish
 fi
 release=$(release_of k8s.io/kubernetes)
