@@ -2,13 +2,13 @@
 # Builds Tranche and runs every test. From any folder, on a fresh clone, without input.
 #
 #   test/run.sh [STEP ...]    default: release sim artifacts monitoring tls charts page e2e
-#                             asan-ubsan;
-#                             besides there are tsan, asan-properties and fuzz, a quarter of an
-#                             hour each on two cores, sim-fresh (two minutes) and coverage (half an
-#                             hour); what each does is said when it runs
+#                             asan-ubsan; besides there are tsan, asan-properties and fuzz, a
+#                             quarter of an hour each on two cores, sim-fresh (two minutes) and
+#                             coverage (half an hour); what each does is said when it runs
 #   test/run.sh quick         before each commit: unit and property tests, scenarios and the rules
 #                             of the tree, in the release build; minutes after a change of one file
 #   TRANCHE_CONTROL_PLANES    versions of Kubernetes for charts and e2e; default: "1.37"
+#   E2E_ALSO=karpenter        the scenarios beside a running Karpenter too; minutes more
 #
 # The end-to-end tests need Go; without a Go that is new enough they are skipped with one line. With
 # TRANCHE_CI=1 a skipped step is a failure. The last line counts test cases; exit 1 on any failure.
@@ -24,7 +24,7 @@ fi
 all_steps=(quick release sim artifacts monitoring tls charts page e2e asan-ubsan asan-properties
   tsan fuzz sim-fresh coverage)
 read -r -a control_planes <<<"${TRANCHE_CONTROL_PLANES:-1.37}"
-jobs=$(nproc)
+jobs=$(nproc) E2E_ALSO=${E2E_ALSO:-}
 ci=${TRANCHE_CI:-0}
 passed=0 failed=0 skipped=0
 failures=() besides=()
@@ -384,7 +384,7 @@ page() {
 
 start_control_planes() {
   local wanted=("${control_planes[@]}")
-  if [[ " ${steps[*]} " == *" e2e "* ]]; then wanted+=(kueue kwok karpenter); fi
+  if [[ " ${steps[*]} " == *" e2e "* ]]; then wanted+=(kueue kwok $E2E_ALSO); fi
   heading "building ${wanted[*]} in the background, until the steps that need it"
   start_beside 10 bash -c '
     for version in "${@:2}"; do
@@ -441,7 +441,7 @@ charts() {
 e2e() {
   local version status shown name kueue= kwok= karpenter=
   build release tranche fake_nvml || return 0  # at once after the step release
-  for name in kueue kwok karpenter; do
+  for name in kueue kwok $E2E_ALSO; do
     ! await_control_plane e2e "$name" || printf -v "$name" %s "$(<"$scratch/$name.bin")"; done
   for version in "${control_planes[@]}"; do
     heading "e2e: Kubernetes $version"

@@ -52,6 +52,9 @@ void Engine::PutNode(NodeFacts node, Instant now) {
   if (entry.state.present() && entry.state.facts() == node) return;
   const bool same_node = entry.state.present() && entry.state.facts().uid == node.uid;
   const std::optional<Instant> lost_since = node.lost_since;
+  // Gangs that were tried in vain may do now, though no room has come.
+  const bool suits_others = entry.state.present() && (entry.state.facts().taints != node.taints ||
+                                                      entry.state.facts().labels != node.labels);
   cluster.CountCards(entry, -1);
   entry.state.SetPlainCpu(cluster.plain_seen.On(node.name));
   const bool other_rules = parts_->TakeFacts(id, std::move(node));
@@ -71,6 +74,7 @@ void Engine::PutNode(NodeFacts node, Instant now) {
   const bool other_fate = NoteInterruption(cluster, id, now);
   if (other_window || other_health || other_fate || other_rules) parts_->run_limits.NoteNode(id);
   cluster.Refresh(id, now);
+  if (suits_others) cluster.NoteChange();
   // Where an agent is silent for a while, its devices are expected back.
   if (!same_node || has_devices) {
     parts_->GiveUpRoom(id, same_node ? WhichMachine::kSame : WhichMachine::kOther, now);

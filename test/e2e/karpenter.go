@@ -181,8 +181,8 @@ func rulesOf(template string) ([]rbacv1.PolicyRule, error) {
 
 // registerMachines plays what runs on a rented machine: the kubelet says that it is not ready, and later that
 // it is, GPU feature discovery which GPUs it has, the device plugin how many, and the GPU operator takes its
-// startup taint away. The KWOK provider has a Node advertise its GPUs from the first moment, which no kubelet
-// does. Machines become ready last: a gang is not tried again when a node loses a taint and nothing else.
+// startup taint away, last of all. The KWOK provider has a Node advertise its GPUs from the first moment, which
+// no kubelet does.
 func (k *Karpenter) registerMachines(ctx context.Context, client kubernetes.Interface) {
 	for ; ctx.Err() == nil; time.Sleep(100 * time.Millisecond) {
 		nodes, err := client.CoreV1().Nodes().List(ctx, metav1.ListOptions{LabelSelector: poolKey})
@@ -200,10 +200,14 @@ func (k *Karpenter) registerMachines(ctx context.Context, client kubernetes.Inte
 			pool := node.Labels[poolKey]
 			switch {
 			case ready(node):
+				if isJoining(node) {
+					k.register(ctx, client, node)
+				}
 			case len(node.Status.Conditions) == 0:
 				_ = patchStatus(ctx, client, node.Name, map[string]any{
 					"conditions": []corev1.NodeCondition{readiness(corev1.ConditionFalse)}})
-			case k.mayJoin(pool, joined[pool]) && k.register(ctx, client, node):
+			case k.mayJoin(pool, joined[pool]):
+				k.register(ctx, client, node)
 				joined[pool]++
 			}
 		}
@@ -216,27 +220,32 @@ func ready(node *corev1.Node) bool {
 	})
 }
 
-// register tells whether the node is all that it says now; it may be called again.
-func (k *Karpenter) register(ctx context.Context, client kubernetes.Interface, node *corev1.Node) bool {
+func isJoining(node *corev1.Node) bool {
+	return slices.ContainsFunc(node.Spec.Taints, func(taint corev1.Taint) bool { return taint.Key == joiningTaint })
+}
+
+// register does what is left to do; what is not done now is done when it is called again.
+func (k *Karpenter) register(ctx context.Context, client kubernetes.Interface, node *corev1.Node) {
 	at := slices.IndexFunc(k.types, func(machine MachineType) bool {
 		return machine.Name == node.Labels[corev1.LabelInstanceTypeStable]
 	})
-	isJoining := func(taint corev1.Taint) bool { return taint.Key == joiningTaint }
 	registered := !slices.ContainsFunc(node.Spec.Taints, func(taint corev1.Taint) bool {
 		return taint.Key == "karpenter.sh/unregistered" // Karpenter puts the startup taint in its place
 	})
 	if at < 0 || !registered {
-		return false
+		return
 	}
 	is := k.types[at].Node(node.Name).Object
-	maps.Copy(node.Labels, is.Labels)
-	node.Spec.Taints = slices.DeleteFunc(node.Spec.Taints, isJoining)
-	if _, err := client.CoreV1().Nodes().Update(ctx, node, metav1.UpdateOptions{}); err != nil {
-		return false
+	if !ready(node) {
+		// The provider has put in the capacity what the waiting pods request, and not what the machine has.
+		_ = patchStatus(ctx, client, node.Name, map[string]any{"capacity": is.Status.Capacity,
+			"allocatable": is.Status.Allocatable, "conditions": is.Status.Conditions})
+		return
 	}
-	// The provider has put in the capacity what the waiting pods request, and not what the machine has.
-	return patchStatus(ctx, client, node.Name, map[string]any{"capacity": is.Status.Capacity,
-		"allocatable": is.Status.Allocatable, "conditions": is.Status.Conditions}) == nil
+	maps.Copy(node.Labels, is.Labels)
+	node.Spec.Taints = slices.DeleteFunc(node.Spec.Taints,
+		func(taint corev1.Taint) bool { return taint.Key == joiningTaint })
+	_, _ = client.CoreV1().Nodes().Update(ctx, node, metav1.UpdateOptions{})
 }
 
 func patchStatus(ctx context.Context, client kubernetes.Interface, name string, status map[string]any) error {

@@ -182,7 +182,7 @@ class Admission {
     return admits;
   }
 
-  static constexpr std::size_t kMostWays = 5'000;
+  static constexpr std::size_t kMostWays = 256;
   const Node& node_;
   std::span<const AlignedTurn> turns_;
   std::set<std::vector<int64_t>> seen_;

@@ -47,7 +47,8 @@ struct AlignedTurn {
 // One need alone, and containers in turn, however the device plugin chooses among the GPUs that
 // it may. Needs of what no zone has any of are not aligned. Exact for up to 8 zones that have some
 // (the kubelet's own limit); with more, restricted is taken as single node. Of CPUs each container
-// is asked about as if it came first. Cost: O(2^zones), times the ways to choose, at most 5,000.
+// is asked about as if it came first. Cost: O(2^zones), times the ways to choose: where there are
+// more than 256, the answer is no.
 bool KubeletAdmits(NumaPolicy policy, std::span<const ZoneRoom> zones, const AlignedNeed& need);
 bool KubeletAdmits(NumaPolicy policy, std::span<const ZoneRoom> zones,
                    std::span<const AlignedTurn> turns);

@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <utility>
 
+#include "policy/line_name.h"
+#include "scheduler/engine/state/demands.h"
 #include "scheduler/index/charge_of.h"
 
 namespace tranche {
@@ -22,7 +24,72 @@ bool CouldServe(Reason reason) {
   return reason == Reason::kNone || MoreRoomWouldHelp(reason) || reason == Reason::kUnhealthy;
 }
 
+// What it takes of GPUs that nobody has seen yet; nothing: that depends on the GPU.
+Charge ChargeUnseen(const PodRequest& request) {
+  if (request.asks.size() == 1 && request.asks[0].resource == Resource::kShare) {
+    return {request.asks[0].compute.count() * kQuantaPerMilli * request.asks[0].count, 0};
+  }
+  const auto is_whole = [](const Ask& ask) { return ask.resource == Resource::kGpu; };
+  if (!std::ranges::all_of(request.asks, is_whole)) return {};
+  const auto need = std::ranges::find(request.pool_needs, "nvidia.com/gpu", &PoolNeed::key);
+  if (need == request.pool_needs.end()) return {};
+  return {kQuantaPerGpu * need->count, kQuantaPerGpu * need->count};
+}
+
+// Names of the lines of a quota and of those above it, `any` as of a model that has none.
+std::set<std::string> LinesOf(const PolicySet& set, const std::string& leaf) {
+  std::set<std::string> names;
+  bool all = false;
+  for (const GpuQuota* quota = set.QuotaNamed(leaf); quota != nullptr;
+       quota = set.QuotaNamed(quota->parent)) {
+    for (const QuotaLine& line : quota->lines) {
+      all = all || line.model == kAnyModel;
+      if (line.model != kAnyModel) names.insert(LineName(line.model, line.pool));
+    }
+  }
+  if (names.empty() && all) names.insert("");
+  return names;
+}
+
 }  // namespace
+
+bool Gates::LetsIn(const RequestContext& context, std::vector<ModelCharge> parts, int64_t times,
+                   Instant now, QuotaAnswer& answer) {
+  std::vector<ModelCharge> all = parts;
+  for (ModelCharge& part : all) {
+    part.charge.compute *= times;
+    part.charge.memory *= times;
+  }
+  Admission admission;
+  const Reason reason = rules_.Admit(context, all, now, admission);
+  if (reason == Reason::kNone) {
+    answer.reason = Reason::kNone;
+    answer.parts = std::move(parts);
+    return true;
+  }
+  if (admission.eligible_at &&
+      (!answer.eligible_at || *admission.eligible_at < *answer.eligible_at)) {
+    answer.eligible_at = admission.eligible_at;
+  }
+  if (answer.reason != Reason::kNone && answer.reason <= reason) return false;
+  answer.reason = reason;
+  answer.parts = std::move(parts);
+  return false;
+}
+
+void Gates::AskOfLines(const RequestContext& context, int64_t times, Instant now,
+                       QuotaAnswer& answer) {
+  const PodRequest& request = *context.request;
+  const Charge charge = ChargeUnseen(request);
+  if (charge == Charge{}) return;
+  std::set<std::string> names(request.models_any.begin(), request.models_any.end());
+  if (names.empty() && context.membership.leaf != kNoQuota) {
+    names = LinesOf(*cluster_.set, cluster_.book.tree().name(context.membership.leaf));
+  }
+  for (const std::string& name : names) {
+    if (LetsIn(context, {{name, charge}}, times, now, answer)) return;
+  }
+}
 
 Gates::QuotaAnswer Gates::Ask(const PodRequest& request, int64_t times, Instant now) {
   QuotaAnswer answer;
@@ -32,34 +99,21 @@ Gates::QuotaAnswer Gates::Ask(const PodRequest& request, int64_t times, Instant 
     return answer;
   }
   std::set<ChargeKind> refused;
+  bool has_gpus = false;
   for (const NodeId id : cluster_.names.ascending()) {
     const NodeEntry* entry = id < cluster_.nodes.size() ? cluster_.nodes[id].get() : nullptr;
     if (entry == nullptr || !entry->state.present()) continue;
+    has_gpus = has_gpus || entry->state.inventory().has_devices();
     if (refused.contains(cluster_.hot[id].kind) || !CouldServe(selection_.Fits(context, id)))
       continue;
+    // A taint may be gone by then.
+    if (JudgeDemands(entry->state.facts(), request) == Reason::kNotSelected) continue;
     std::vector<ModelCharge> parts;
     ChargeAtMost(entry->state.inventory(), request, parts);
-    std::vector<ModelCharge> all = parts;
-    for (ModelCharge& part : all) {
-      part.charge.compute *= times;
-      part.charge.memory *= times;
-    }
-    Admission admission;
-    const Reason reason = rules_.Admit(context, all, now, admission);
-    if (reason == Reason::kNone) {
-      answer.reason = Reason::kNone;
-      answer.parts = std::move(parts);
-      return answer;
-    }
+    if (LetsIn(context, std::move(parts), times, now, answer)) return answer;
     refused.insert(cluster_.hot[id].kind);
-    if (admission.eligible_at &&
-        (!answer.eligible_at || *admission.eligible_at < *answer.eligible_at)) {
-      answer.eligible_at = admission.eligible_at;
-    }
-    if (answer.reason != Reason::kNone && answer.reason <= reason) continue;
-    answer.reason = reason;
-    answer.parts = std::move(parts);
   }
+  if (!has_gpus) AskOfLines(context, times, now, answer);
   return answer;
 }
 

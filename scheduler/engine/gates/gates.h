@@ -65,8 +65,13 @@ class Gates {
   void LetIn(Instant now);
   std::vector<PodUid> Next(Instant now);
   void NoteWaits(const PodUid& uid, PodRecord& record, const QuotaAnswer& answer, Instant now);
-  // Of the kinds of node that could serve it, does quota let it in on one, `times` over?
+  // Of the kinds of node that could serve it, does quota let it in on one, `times` over? Where the
+  // cluster has no GPU yet, an autoscaler may bring those that the lines of its quota name.
   QuotaAnswer Ask(const PodRequest& request, int64_t times, Instant now);
+  void AskOfLines(const RequestContext& context, int64_t times, Instant now, QuotaAnswer& answer);
+  // True: quota lets it in for that charge; else the answer is why not, the most hopeful of all.
+  bool LetsIn(const RequestContext& context, std::vector<ModelCharge> parts, int64_t times,
+              Instant now, QuotaAnswer& answer);
   // How many pods of its gang have no place yet, with it: they need quota together.
   int64_t UnplacedOf(const PodRequest& request) const;
 

@@ -9,6 +9,7 @@ namespace tranche::wire {
 namespace {
 
 constexpr std::string_view kClaimWord = "nodeclaim/";
+constexpr std::string_view kNodeWord = ", node/";
 
 // Recorders of events.k8s.io leave the first two empty.
 constexpr std::array<std::string_view, 3> kTimes = {"firstTimestamp", "lastTimestamp", "eventTime"};
@@ -25,9 +26,9 @@ absl::StatusOr<std::optional<ScaleUp>> DecodeScaleUp(Element event) {
   const std::string_view uid = regards ? reader.ReadText(*regards, "uid", "involvedObject") : "";
   const std::string_view message = reader.ReadText(*root, "message", "event");
   if (!reader.ok()) return reader.status();
-  const bool raises =
-      reason == kTriggeredScaleUp ||
-      (reason == kNominatedByKarpenter && message.find(kClaimWord) != std::string_view::npos);
+  const bool is_made = message.find(kClaimWord) != std::string_view::npos &&
+                       message.find(kNodeWord) == std::string_view::npos;
+  const bool raises = reason == kTriggeredScaleUp || (reason == kNominatedByKarpenter && is_made);
   if (kind != "Pod" || uid.empty() || !raises) return std::nullopt;
   ScaleUp out{PodUid(uid), std::nullopt};
   for (const std::string_view key : kTimes) {

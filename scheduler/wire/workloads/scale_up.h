@@ -3,8 +3,9 @@
 // Errors: InvalidArgument naming what was expected, found and where.
 // Source: cluster-autoscaler (processors/status/eventing_scale_up_processor.go) writes
 // TriggeredScaleUp; Karpenter (pkg/controllers/provisioning/scheduling/events.go) writes Nominated,
-// "Pod should schedule on: nodeclaim/NAME" where a machine is made for it, node/NAME alone where it
-// fits one that is there. Both write core/v1 Events with firstTimestamp and lastTimestamp.
+// "Pod should schedule on: nodeclaim/NAME" where a machine is made for it, and a node/NAME, alone
+// or after the machine's name, where it fits one that is there. Both write core/v1 Events with
+// firstTimestamp and lastTimestamp.
 #pragma once
 
 #include <optional>

@@ -86,6 +86,44 @@ TEST_F(EngineGatesTest, PodsThatQuotaWouldNotLetInNowShouldHaveOne) {
   EXPECT_THAT(engine_.Audit(), IsEmpty());
 }
 
+// An autoscaler is to see no pod that quota would refuse on what it brings.
+TEST_F(EngineGatesTest, WithoutAnyGpuTheLinesOfTheQuotaSay) {
+  for (const char* const node : {"n1", "n2", "n3"}) engine_.DeleteNode(NodeName(node), now_);
+  const auto of_model = [](PodRequest request, const char* model) {
+    request.models_any = {model};
+    return request;
+  };
+  const PodRequest half = In("a", test::FractionPod("half", 500));
+  EXPECT_EQ(Wanted(Pod("a", "p", 8)), "");
+  EXPECT_EQ(Wanted(Pod("a", "p", 9)), "quota");
+  EXPECT_EQ(Wanted(Member("a", 1, 2, 5)), "quota gang") << "the gang as a whole";
+  EXPECT_EQ(Wanted(of_model(Pod("a", "p", 9), "h100")), "quota");
+  EXPECT_EQ(Wanted(of_model(Pod("a", "p", 9), "a100")), "") << "no line is about it";
+  EXPECT_EQ(Wanted(half), "");
+  Declare({.quotas = {Quota("org").Line("any", "4"), Quota("team-a").Under("org").Owns("a")}});
+  EXPECT_EQ(Wanted(Pod("a", "p", 4)), "");
+  EXPECT_EQ(Wanted(of_model(Pod("a", "p", 5), "a100")), "quota") << "the line of the org";
+  Declare({.quotas = {Quota("team-a").Owns("a").Line("h100", "0")}});
+  EXPECT_EQ(Wanted(half), "quota");
+  // A node with GPUs is there, though none for the pod: it may want another kind.
+  Nodes({StockNode("n4", 8)});
+  EXPECT_EQ(Wanted(of_model(Pod("a", "p", 9), "a100")), "");
+}
+
+TEST_F(EngineGatesTest, NodesThatThePodDoesNotSelectLetNobodyIn) {
+  NodeFacts other = StockNode("n4", 8);
+  other.product = "NVIDIA-A100-SXM4-80GB";
+  Nodes({other});
+  EXPECT_TRUE(Place(Pod("a", "a1", 8), "n1"));
+  PodRequest request = Pod("a", "p", 4);
+  EXPECT_EQ(Wanted(request), "") << "of an A100 no line says anything";
+  NodeConstraints demands;
+  demands.has_affinity = true;
+  demands.affinity = {{{"metadata.name", true, NodeTerm::Operator::kNotIn, {"n4"}}}};
+  request.constraints = std::make_shared<const NodeConstraints>(demands);
+  EXPECT_EQ(Wanted(request), "quota");
+}
+
 TEST_F(EngineGatesTest, BudgetsThatAreUsedUpCountAndThoseThatOnlyLookDoNot) {
   EXPECT_TRUE(Place(Pod("a", "a1", 8), "n1"));
   std::vector<GpuQuota> quotas = {Quota("team-a").Owns("a").Line("h100", "8")};

@@ -40,7 +40,7 @@ TEST(ScaleUps, WhatAutoscalersSay) {
        "u 1700000000000"},
       {"Karpenter, of a machine that has joined", EventJson(R"("reason":"Nominated",
                     "message":"Pod should schedule on: nodeclaim/gpu-2hfk8, node/ip-10-0-0-1")"),
-       "u"},
+       "-"},
       {"Karpenter, of a node that is there",
        EventJson(R"("reason":"Nominated","message":"Pod should schedule on: node/ip-10-0-0-1")"),
        "-"},
