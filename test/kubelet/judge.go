@@ -2,6 +2,7 @@ package main
 
 import (
 	"fmt"
+	"maps"
 	"math/rand/v2"
 	"path/filepath"
 	"slices"
@@ -100,16 +101,18 @@ type trial struct {
 }
 
 func (t *trial) ask(order []string) error {
-	result, err := t.kubelet.Admit(t.c, optionsOf(t.c), order)
-	if err != nil {
-		return err
+	for _, options := range optionsOf(t.c) {
+		result, err := t.kubelet.Admit(t.c, options, order)
+		if err != nil {
+			return err
+		}
+		if result.Admit {
+			t.admitted++
+			continue
+		}
+		t.rejected++
+		t.why = result.Reason + ": " + result.Message
 	}
-	if result.Admit {
-		t.admitted++
-		return nil
-	}
-	t.rejected++
-	t.why = result.Reason + ": " + result.Message
 	return nil
 }
 
@@ -182,10 +185,18 @@ func asking(pod *corev1.Pod) int {
 	return count
 }
 
-// Machines of more NUMA nodes than eight need the kubelet's option.
-func optionsOf(c *Case) map[string]string {
-	if len(c.NumaNodes) > 8 {
-		return map[string]string{topologymanager.MaxAllowableNUMANodes: "64"}
+// Machines of more NUMA nodes than eight need one of the kubelet's options. That of the closest
+// NUMA nodes changes which ones a container gets, and so matters to later ones alone, where nothing
+// in the cluster tells whether it is set.
+func optionsOf(c *Case) []map[string]string {
+	most := map[string]string{topologymanager.MaxAllowableNUMANodes: "64"}
+	if len(c.NumaNodes) <= 8 {
+		most = nil
 	}
-	return nil
+	if matters(c) || c.Policy == topologymanager.PolicyNone {
+		return []map[string]string{most}
+	}
+	closest := map[string]string{topologymanager.PreferClosestNUMANodes: "true"}
+	maps.Copy(closest, most)
+	return []map[string]string{most, closest}
 }
