@@ -119,7 +119,9 @@ void Filtering::LookElsewhere(const RequestContext& context, Instant now, Filter
   std::ranges::sort(parts_.ids);
   for (NodeId id{0}; id < cluster_.nodes.size(); ++id) {
     if (cluster_.nodes[id] == nullptr || std::ranges::binary_search(parts_.ids, id)) continue;
-    if (!MeetsDemands(cluster_.nodes[id]->state.facts(), *context.request)) continue;
+    // Of a node that is gone, or was never read, only pods may be left.
+    const NodeState& state = cluster_.nodes[id]->state;
+    if (!state.present() || !MeetsDemands(state.facts(), *context.request)) continue;
     others.push_back(id);
   }
   if (others.empty()) return;

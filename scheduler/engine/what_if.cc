@@ -58,7 +58,7 @@ Trial::Trial(EngineParts& parts, WhatIfCase& question, Instant now)
       now_(now),
       version_(parts.cluster.version()) {
   for (const NodeId id : cluster_.names.ascending()) {
-    if (cluster_.hot[id].closed != Reason::kUnknownNode) nodes_.push_back(id);
+    if (cluster_.nodes[id] != nullptr && cluster_.nodes[id]->state.present()) nodes_.push_back(id);
   }
   for (const WhatIfCase::Seat& seat : question_.seats) {
     const NodeId id = cluster_.names.Find(seat.node.str());

@@ -17,7 +17,7 @@ using std::chrono::seconds;
 
 constexpr SimTime kPeriod = seconds(3);
 constexpr SimTime kScalePeriod = seconds(10);
-constexpr SimTime kSpotPeriod = seconds(8);
+constexpr SimTime kSpotPeriod = seconds(3);
 constexpr int kIdleRounds = 3;
 constexpr int kWaitRounds = 2;
 
@@ -135,7 +135,7 @@ void NodeChanges::Notice(const std::string& node, bool on) {
 void NodeChanges::TakeBack() {
   if (quiet_) return;
   loop_.After(kSpotPeriod, self_, [this] { TakeBack(); });
-  std::optional<Draws> act = script_.ActByChance("notice", 2'500);
+  std::optional<Draws> act = script_.ActByChance("notice", 1'200);
   if (!act || kubelets_.all().empty()) return;
   auto at = kubelets_.all().begin();
   std::advance(at, act->Below(static_cast<int64_t>(kubelets_.all().size())));

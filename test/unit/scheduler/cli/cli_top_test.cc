@@ -38,6 +38,8 @@ class OnTerminal {
     child_ = ::fork();
     if (child_ == 0) {
       ::login_tty(terminal);
+      // Shells have what they run in the background ignore these.
+      for (const int number : {SIGINT, SIGQUIT}) ::signal(number, SIG_DFL);
       ::closefrom(3);  // the server's sockets, which would keep its port open
       ::execl(fakes::TrancheBinary(), "tranche", "top", "--server", url.c_str(), nullptr);
       ::_exit(127);

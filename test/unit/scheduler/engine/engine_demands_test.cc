@@ -223,5 +223,24 @@ TEST_F(EngineDemandsTest, AnEditOfAPolicyBringsBackWhoWaitsForIt) {
   EXPECT_THAT(Requeued(), ElementsAre("part"));
 }
 
+// Found by the simulator: a node went while its pods were there, and the next question about other
+// nodes read what it was no more. Of one that never could be read nothing was there at all.
+TEST_F(EngineDemandsTest, NodesWithoutFactsSuitNobody) {
+  NodeFacts plain = StockNode("plain", 0);
+  Nodes({plain});
+  Run(WholePod("runs", 1), "kept");
+  engine_.DeleteNode(NodeName("kept"), now_);
+  engine_.SetUnreadable(NodeName("odd"), "expected object, found 5", now_);
+  const PodRequest request = With(Pool("green"));
+  names_ = {NodeName("plain")};
+  EXPECT_TRUE(Filter(request).empty());
+  EXPECT_EQ(answer_.reason, Reason::kNoGpu);
+  const std::vector<PodRequest> asked = {request, With(Pool("red"))};
+  const std::vector<WhatIfResult> results = engine_.WhatIf(asked, now_);
+  EXPECT_EQ(results[0].reason, Reason::kNotSelected);
+  EXPECT_EQ(results[1].node, NodeName("red"));
+  Leave(WholePod("runs", 1));
+}
+
 }  // namespace THIS_FILE
 }  // namespace tranche
