@@ -14,6 +14,9 @@ namespace {
 constexpr Millis kRemovalTime{10'000};
 // How long an answer of quota stands while the books do not change: budgets come back by time.
 constexpr Millis kLookAgain{1'000};
+// Machines that autoscalers raise for pods that were let in are there by then, or do not come.
+constexpr Millis kCountsInside{300'000};
+constexpr int kMostInside = 1'000;  // of a team; more are not counted
 // Of each namespace and class, how many pods are looked_ at in one round, and how many are let in.
 constexpr std::size_t kMostLooks = 16;
 constexpr int kMostLetIn = 64;
@@ -52,6 +55,28 @@ std::set<std::string> LinesOf(const PolicySet& set, const std::string& leaf) {
 }
 
 }  // namespace
+
+int64_t Gates::AheadOf(const PodRequest& request, Instant now) const {
+  const auto team = inside_.find({request.name.ns, request.priority_class});
+  const int64_t own = ChargeUnseen(request).compute;
+  if (team == inside_.end() || own == 0) return 0;
+  static const NodeConstraints kNone;
+  const auto demands = [](const PodRequest& one) -> const NodeConstraints& {
+    return one.constraints == nullptr ? kNone : *one.constraints;
+  };
+  int64_t ahead = 0;
+  int looks = 0;
+  for (const auto& [uid, until] : team->second) {
+    if (++looks > kMostInside) break;
+    const PodRecord& record = cluster_.pods.at(uid);
+    const PodRequest& other = *record.request;
+    const bool of_gang = !request.gang.empty() && other.gang == request.gang;
+    if (until <= now || uid == request.uid || of_gang || !cluster_.IsPending(record)) continue;
+    const bool alike = other.models_any == request.models_any && demands(other) == demands(request);
+    if (alike) ahead += ChargeUnseen(other).compute;
+  }
+  return (ahead + own - 1) / own;
+}
 
 bool Gates::LetsIn(const RequestContext& context, std::vector<ModelCharge> parts, int64_t times,
                    Instant now, QuotaAnswer& answer) {
@@ -98,6 +123,7 @@ Gates::QuotaAnswer Gates::Ask(const PodRequest& request, int64_t times, Instant 
       context.membership.mode != QuotaMode::kEnforce) {
     return answer;
   }
+  times += AheadOf(request, now);
   std::set<ChargeKind> refused;
   bool has_gpus = false;
   for (const NodeId id : cluster_.names.ascending()) {
@@ -163,6 +189,7 @@ void Gates::Note(const PodUid& uid, const PodRecord& record) {
     if (group->second.empty()) for_quota_.erase(group);
     places_.erase(known);
   }
+  NoteInside(uid, record, waits && !own.quota);
   if (waits && own.gang) {
     for_gang_.insert(uid);
   } else {
@@ -171,6 +198,22 @@ void Gates::Note(const PodUid& uid, const PodRecord& record) {
     completed_.erase(uid);
   }
   if (!waits) admitted_.erase(uid);
+}
+
+void Gates::NoteInside(const PodUid& uid, const PodRecord& record, bool waits) {
+  const auto known = insiders_.find(uid);
+  if (waits && known == insiders_.end() && ChargeUnseen(*record.request).compute > 0) {
+    const Team team{record.request->name.ns, record.request->priority_class};
+    insiders_.emplace(uid, team);
+    inside_[team].emplace(uid, cluster_.latest + kCountsInside);
+    admitted_.erase(uid);
+  } else if (!waits && known != insiders_.end()) {
+    const auto team = inside_.find(known->second);
+    team->second.erase(uid);
+    if (team->second.empty()) inside_.erase(team);
+    insiders_.erase(known);
+    looked_ = 0;
+  }
 }
 
 void Gates::Forget(const PodUid& uid) {

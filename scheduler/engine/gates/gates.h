@@ -3,10 +3,12 @@
 // A pod with our quota gate stands in line like any other that quota refuses: it contends, plans
 // are made for it, and it is told why it waits. Only kube-scheduler and cluster autoscalers do not
 // see it. Gates go in the order in which quota would be given, each counting those before it, so
-// that not all of a team's pods are let through to be refused by filter. A gate that stays too long
-// would cost a pod its GPUs, one that goes too early costs a line in a log: doubt takes it away.
-// Externally synchronised, as the state is. Cost: O(nodes) for a pod that is asked about; a round
-// asks at most sixteen of each team and class.
+// that not all of a team's pods are let through to be refused by filter. Those of a team that were
+// let in and wait for room count for some minutes, or autoscalers would raise machines for more
+// than its quota gives. A gate that stays too long would cost a pod its GPUs, one that goes too
+// early costs a line in a log: doubt takes it away.
+// Externally synchronised, as the state is. Cost: O(nodes) for a pod that is asked about, and a
+// look at up to a thousand of its team; a round asks at most sixteen of each team and class.
 #pragma once
 
 #include <map>
@@ -62,16 +64,21 @@ class Gates {
     std::optional<Instant> eligible_at;
   };
 
+  void NoteInside(const PodUid& uid, const PodRecord& record, bool waits);
   void LetIn(Instant now);
   std::vector<PodUid> Next(Instant now);
   void NoteWaits(const PodUid& uid, PodRecord& record, const QuotaAnswer& answer, Instant now);
-  // Of the kinds of node that could serve it, does quota let it in on one, `times` over? Where the
-  // cluster has no GPU yet, an autoscaler may bring those that the lines of its quota name.
+  // Of the kinds of node that could serve it, does quota let it in on one, `times` over and for
+  // those ahead of it? Where the cluster has no GPU yet, an autoscaler may bring those that the
+  // lines of its quota name.
   QuotaAnswer Ask(const PodRequest& request, int64_t times, Instant now);
   void AskOfLines(const RequestContext& context, int64_t times, Instant now, QuotaAnswer& answer);
   // True: quota lets it in for that charge; else the answer is why not, the most hopeful of all.
   bool LetsIn(const RequestContext& context, std::vector<ModelCharge> parts, int64_t times,
               Instant now, QuotaAnswer& answer);
+  // Of its team's pods of its kind that were let in and wait for room, not of its gang: how many of
+  // it they are worth.
+  int64_t AheadOf(const PodRequest& request, Instant now) const;
   // How many pods of its gang have no place yet, with it: they need quota together.
   int64_t UnplacedOf(const PodRequest& request) const;
 
@@ -86,6 +93,8 @@ class Gates {
   std::map<Team, std::set<Turn>> for_quota_;
   std::unordered_map<PodUid, std::pair<Team, Turn>> places_;  // in for_quota_
   std::set<PodUid> for_gang_;
+  std::map<Team, std::map<PodUid, Instant>> inside_;  // without our gate, and until when they count
+  std::unordered_map<PodUid, Team> insiders_;         // in inside_
   std::map<PodUid, Admitted> admitted_;
   std::map<PodUid, Instant> completed_;  // gang gates being taken away: when to try again
   // When quota was looked at last: state of the books and time.

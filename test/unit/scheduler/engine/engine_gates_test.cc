@@ -86,6 +86,47 @@ TEST_F(EngineGatesTest, PodsThatQuotaWouldNotLetInNowShouldHaveOne) {
   EXPECT_THAT(engine_.Audit(), IsEmpty());
 }
 
+// A flood comes while the quota is free: machines are to be raised for what the quota gives.
+TEST_F(EngineGatesTest, ThoseLetInWhoWaitForRoomCountForAWhile) {
+  for (const char* const node : {"n1", "n2", "n3"}) engine_.DeleteNode(NodeName(node), now_);
+  for (int i = 0; i < 8; ++i) {
+    const PodRequest pod = Pod("a", "p" + std::to_string(i), 1);
+    EXPECT_EQ(Wanted(pod), "") << i;
+    See(pod, {});
+  }
+  EXPECT_EQ(Wanted(Pod("a", "p8", 1)), "quota");
+  EXPECT_EQ(Wanted(Pod("b", "p8", 1)), "") << "another team";
+  PodRequest other = Pod("a", "other", 1);
+  other.models_any = {"a100"};
+  EXPECT_EQ(Wanted(other), "") << "another kind";
+  See(Pod("a", "p8", 1), kQuotaGate);
+  See(Pod("a", "p9", 1), kQuotaGate);
+  EXPECT_THAT(Removed(), IsEmpty());
+  engine_.DeletePod(Pod("a", "p0", 1).uid, now_);
+  EXPECT_THAT(Removed(), ElementsAre("p8/quota"));
+  EXPECT_THAT(Removed(std::chrono::seconds(1)), IsEmpty());
+  // A machine comes, and all have a place.
+  See(Pod("a", "p8", 1), {});
+  Nodes({StockNode("n4", 8)});
+  for (const int i : {1, 2, 3, 4, 5, 6, 7, 8}) {
+    EXPECT_TRUE(Place(Pod("a", "p" + std::to_string(i), 1), "n4")) << i;
+  }
+  EXPECT_THAT(Removed(std::chrono::seconds(1)), IsEmpty());
+  EXPECT_THAT(engine_.Audit(), IsEmpty());
+}
+
+// Perhaps no machine comes for them, and others would find room.
+TEST_F(EngineGatesTest, WhoFindsNoRoomKeepsOthersOutForSomeMinutesAtMost) {
+  EXPECT_TRUE(Place(Pod("c", "c1", 8), "n1"));
+  EXPECT_TRUE(Place(Pod("c", "c2", 8), "n2"));
+  EXPECT_TRUE(Place(Pod("c", "c3", 7), "n3"));
+  See(Pod("a", "large", 8), {});
+  See(Pod("a", "small", 1), kQuotaGate);
+  EXPECT_EQ(Wanted(Pod("a", "next", 1)), "quota");
+  EXPECT_THAT(Removed(test::Minutes(5) - Millis(1)), IsEmpty());
+  EXPECT_THAT(Removed(Millis(1'001)), ElementsAre("small/quota"));
+}
+
 // An autoscaler is to see no pod that quota would refuse on what it brings.
 TEST_F(EngineGatesTest, WithoutAnyGpuTheLinesOfTheQuotaSay) {
   for (const char* const node : {"n1", "n2", "n3"}) engine_.DeleteNode(NodeName(node), now_);
