@@ -78,9 +78,11 @@ export class Visit {
       const {protocol, origin} = new URL(request.url());
       if (protocol !== 'data:' && protocol !== 'blob:' && origin !== server.url) visit.problems.push(`asked ${request.url()}`);
     });
-    page.on('pageerror', (error) => visit.problems.push(`error: ${error.stack ?? error.message}`));
+    page.on('pageerror', (error) => {
+      if (!visit.pictured) visit.problems.push(`error: ${error.stack ?? error.message}`);
+    });
     page.on('console', (message) => {
-      if (message.type() === 'error' && !visit.expected.some((text) => message.text().includes(text))) {
+      if (!visit.pictured && message.type() === 'error' && !visit.expected.some((text) => message.text().includes(text))) {
         visit.problems.push(`console: ${message.text()}`);
       }
     });
@@ -89,7 +91,9 @@ export class Visit {
         console.error(`Content Security Policy: ${event.violatedDirective} ${event.blockedURI}`));
     });
     if (FIREFOX && dark) {
-      await page.addInitScript(() => { if (localStorage.getItem('theme') === null) localStorage.setItem('theme', 'dark'); });
+      await page.addInitScript(() => {
+        if (location.protocol.startsWith('http') && localStorage.getItem('theme') === null) localStorage.setItem('theme', 'dark');
+      });
     }
     await page.goto(`${server.url}/ui/#/${view}`);
     return visit;
@@ -99,15 +103,19 @@ export class Visit {
     this.page = page;
     this.context = context;
     this.problems = [];
+    this.pictured = false;
     this.expected = [];  // parts of console errors that the test provokes
   }
 
   // The whole page, or what is in view, as a picture for people.
   async shot(name, fullPage = true) {
     mkdirSync(SCREENSHOTS, {recursive: true});
-    // To hide the caret there, a style sheet would be put into the page, which its policy forbids.
-    const more = FIREFOX ? {caret: 'initial'} : {};
-    await this.page.screenshot({path: path.join(SCREENSHOTS, `${name}${FIREFOX ? '-firefox' : ''}.png`), fullPage, ...more});
+    // For a picture the driver puts a style sheet of its own into the page, which the page's policy forbids;
+    // what is said of it there comes a moment later.
+    this.pictured = Boolean(FIREFOX);
+    await this.page.screenshot({path: path.join(SCREENSHOTS, `${name}${FIREFOX ? '-firefox' : ''}.png`), fullPage});
+    if (FIREFOX) await this.page.waitForTimeout(300);
+    this.pictured = false;
   }
 
   // Throws what went wrong on the page meanwhile.
