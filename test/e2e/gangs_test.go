@@ -35,8 +35,11 @@ func cliques(name string, count, size int) []TestNode {
 func cliqueOf(node string) string { return node[:strings.LastIndexByte(node, '-')] }
 
 // gang is pods NAME-0, NAME-1, ... that start together, each on 8 connected GPUs.
-func (s *Scenario) gang(name string, size int) []*corev1.Pod {
-	ask := connected(8).With(gangKey, name).With("tranche.dev/gang-size", fmt.Sprint(size))
+func (s *Scenario) gang(name string, size int) []*corev1.Pod { return s.crew(name, connected(8), size) }
+
+// crew is such a gang whose pods ask so much each.
+func (s *Scenario) crew(name string, ask Ask, size int) []*corev1.Pod {
+	ask = ask.With(gangKey, name).With("tranche.dev/gang-size", fmt.Sprint(size))
 	var pods []*corev1.Pod
 	for i := range size {
 		pods = append(pods, ask.Pod(fmt.Sprintf("%s-%d", name, i), map[string]string{fleetKey: s.fleet}))

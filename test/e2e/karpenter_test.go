@@ -260,16 +260,6 @@ func (c *tenant) rentsHalf(t *testing.T) {
 	s.audit()
 }
 
-// crew is a gang of pods that ask so much each.
-func (s *tenant) crew(name string, ask Ask, size int) []*corev1.Pod {
-	ask = ask.With(gangKey, name).With("tranche.dev/gang-size", fmt.Sprint(size))
-	var pods []*corev1.Pod
-	for i := range size {
-		pods = append(pods, ask.Pod(fmt.Sprintf("%s-%d", name, i), map[string]string{fleetKey: s.fleet}))
-	}
-	return pods
-}
-
 func (c *tenant) rentsForGang(t *testing.T) {
 	s := c.rents(t, "gang", "2s", oneGPU, eightGPUs)
 	s.karpenter.JoinAtMost("gang", 3)

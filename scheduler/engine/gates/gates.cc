@@ -6,6 +6,7 @@
 #include "policy/line_name.h"
 #include "scheduler/engine/state/demands.h"
 #include "scheduler/index/charge_of.h"
+#include "topology/base/limit.h"
 
 namespace tranche {
 namespace {
@@ -27,16 +28,24 @@ bool CouldServe(Reason reason) {
   return reason == Reason::kNone || MoreRoomWouldHelp(reason) || reason == Reason::kUnhealthy;
 }
 
+// Pods may ask for any number.
+constexpr int64_t kMostUnits = 1'000'000;
+int64_t TimesSaturating(int64_t charge, int64_t times) {
+  return charge > kSaturated / times ? kSaturated : charge * times;
+}
+
 // What it takes of GPUs that nobody has seen yet; nothing: that depends on the GPU.
 Charge ChargeUnseen(const PodRequest& request) {
   if (request.asks.size() == 1 && request.asks[0].resource == Resource::kShare) {
-    return {request.asks[0].compute.count() * kQuantaPerMilli * request.asks[0].count, 0};
+    const int64_t count = std::min(request.asks[0].count, kMostUnits);
+    return {request.asks[0].compute.count() * kQuantaPerMilli * count, 0};
   }
   const auto is_whole = [](const Ask& ask) { return ask.resource == Resource::kGpu; };
   if (!std::ranges::all_of(request.asks, is_whole)) return {};
   const auto need = std::ranges::find(request.pool_needs, "nvidia.com/gpu", &PoolNeed::key);
   if (need == request.pool_needs.end()) return {};
-  return {kQuantaPerGpu * need->count, kQuantaPerGpu * need->count};
+  const int64_t whole = kQuantaPerGpu * std::min(need->count, kMostUnits);
+  return {whole, whole};
 }
 
 // Names of the lines of a quota and of those above it, `any` as of a model that has none.
@@ -82,8 +91,8 @@ bool Gates::LetsIn(const RequestContext& context, std::vector<ModelCharge> parts
                    Instant now, QuotaAnswer& answer) {
   std::vector<ModelCharge> all = parts;
   for (ModelCharge& part : all) {
-    part.charge.compute *= times;
-    part.charge.memory *= times;
+    part.charge.compute = TimesSaturating(part.charge.compute, times);
+    part.charge.memory = TimesSaturating(part.charge.memory, times);
   }
   Admission admission;
   const Reason reason = rules_.Admit(context, all, now, admission);

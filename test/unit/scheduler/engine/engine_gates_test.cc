@@ -138,6 +138,7 @@ TEST_F(EngineGatesTest, WithoutAnyGpuTheLinesOfTheQuotaSay) {
   EXPECT_EQ(Wanted(Pod("a", "p", 8)), "");
   EXPECT_EQ(Wanted(Pod("a", "p", 9)), "quota");
   EXPECT_EQ(Wanted(Member("a", 1, 2, 5)), "quota gang") << "the gang as a whole";
+  EXPECT_EQ(Wanted(Pod("a", "p", INT64_MAX)), "quota") << "any number may be asked for";
   EXPECT_EQ(Wanted(of_model(Pod("a", "p", 9), "h100")), "quota");
   EXPECT_EQ(Wanted(of_model(Pod("a", "p", 9), "a100")), "") << "no line is about it";
   EXPECT_EQ(Wanted(half), "");
