@@ -51,18 +51,14 @@ std::vector<AuditNote> AuditApi::Forgotten(AuditRun& run) {
     const absl::MutexLock lock(&lookups->mutex);
     lookups->open = asked.size();
   }
-  AskForPods(
-      pods_, asked,
-      [lookups](const PodUid& uid, const PodName& name) {
-        const absl::MutexLock lock(&lookups->mutex);
-        lookups->missing.push_back(
-            {AuditKind::kForgottenPod, name.str(),
-             fmt::format("pod {} is in the books, and the API server has none", uid.str())});
-      },
-      [lookups] {
-        const absl::MutexLock lock(&lookups->mutex);
-        --lookups->open;
-      });
+  AskForPods(pods_, asked, [lookups](const PodUid& uid, const PodName& name, PodPresence found) {
+    const absl::MutexLock lock(&lookups->mutex);
+    --lookups->open;
+    if (found != PodPresence::kMissing) return;
+    lookups->missing.push_back(
+        {AuditKind::kForgottenPod, name.str(),
+         fmt::format("pod {} is in the books, and the API server has none", uid.str())});
+  });
   const absl::MutexLock lock(&lookups->mutex);
   lookups->mutex.AwaitWithTimeout(absl::Condition(lookups.get(), &Lookups::AllAnswered),
                                   absl::FromChrono(kLookups));

@@ -118,16 +118,18 @@ std::vector<std::pair<PodUid, PodName>> AuditRun::Unshown() {
 }
 
 void AskForPods(PodWrites& pods, const std::vector<std::pair<PodUid, PodName>>& asked,
-                const std::function<void(const PodUid&, const PodName&)>& missing,
-                const std::function<void()>& answered) {
+                const std::function<void(const PodUid&, const PodName&, PodPresence)>& answered) {
   for (const auto& each : asked) {
     // Clang captures no structured bindings yet.
     const PodUid& uid = each.first;
     const PodName& name = each.second;
-    pods.GetPod(name, uid, [uid, name, missing, answered](const PodLookup& lookup) {
+    pods.GetPod(name, uid, [uid, name, answered](const PodLookup& lookup) {
       const bool there = lookup.pod && lookup.pod->request.uid == uid;
-      if (lookup.kind != PodLookup::Kind::kFailed && !there) missing(uid, name);
-      answered();
+      const bool failed = lookup.kind == PodLookup::Kind::kFailed;
+      answered(uid, name,
+               failed  ? PodPresence::kUnknown
+               : there ? PodPresence::kThere
+                       : PodPresence::kMissing);
     });
   }
 }

@@ -55,11 +55,16 @@ class AuditRun {
   bool done_ = false;
 };
 
-// Asks the API server for each of the pods; `missing` is called for those that it does not have, on
-// whatever thread the answer comes, and `answered` once for each pod. An answer that fails says
-// nothing.
+// What the API server says of a pod that somebody holds for alive.
+enum class PodPresence : uint8_t {
+  kThere,
+  kMissing,
+  kUnknown
+};  // kUnknown: no answer, or an error
+
+// Asks the API server for each of the pods; `answered` is called once for each, on whatever thread
+// the answer comes.
 void AskForPods(PodWrites& pods, const std::vector<std::pair<PodUid, PodName>>& asked,
-                const std::function<void(const PodUid&, const PodName&)>& missing,
-                const std::function<void()>& answered);
+                const std::function<void(const PodUid&, const PodName&, PodPresence)>& answered);
 
 }  // namespace tranche

@@ -9,6 +9,7 @@
 namespace tranche {
 
 void SelfCheck::Tick(Instant now) {
+  if (now >= ask_again_) AskAgain(now);
   if (!under_way_) {
     const int64_t lists = host_.cluster.pod_lists();
     if (now < due_ && lists == lists_) return;
@@ -45,25 +46,46 @@ void SelfCheck::Finish(Instant now) {
     shared_->findings.stuck_reservations = run_->stuck_reservations();
     shared_->findings.mended += std::ranges::count_if(faults, &AuditNote::mended);
   }
-  const auto forget = [&host = host_, shared = shared_](const PodUid& uid, const PodName& name) {
-    const bool forgotten =
-        host.engine.With(EngineCaller::kSelfCheck, [&](Engine& engine, Instant at) {
-          const std::optional<PodView> pod = engine.Pod(uid);
-          if (!pod || pod->state == PodState::kReserved) return false;
-          engine.DeletePod(uid, at);
-          return true;
-        });
-    if (!forgotten) return;
-    spdlog::error("pod {} ({}) was held in the books, and the API server has none: forgotten",
-                  name.str(), uid.str());
-    const absl::MutexLock lock(&shared->mutex);
-    ++shared->findings.faults;
-  };
   const auto asked = run_->Unshown();
   run_.emplace(host_);
   under_way_ = false;
   due_ = now + kSelfCheckEvery;
-  AskForPods(pods_, asked, forget, [] {});
+  Ask(asked, now);
+}
+
+void SelfCheck::Ask(const std::vector<std::pair<PodUid, PodName>>& pods, Instant now) {
+  ask_again_ = now + kAskAgainAfter;
+  AskForPods(
+      pods_, pods,
+      [&host = host_, shared = shared_](const PodUid& uid, const PodName& name, PodPresence found) {
+        if (found == PodPresence::kThere) return;
+        const bool gone = found == PodPresence::kMissing;
+        const bool forgotten =
+            gone && host.engine.With(EngineCaller::kSelfCheck, [&](Engine& engine, Instant at) {
+              const std::optional<PodView> pod = engine.Pod(uid);
+              if (!pod || pod->state == PodState::kReserved) return false;
+              engine.DeletePod(uid, at);
+              return true;
+            });
+        if (forgotten) {
+          spdlog::error("pod {} ({}) was held in the books, and the API server has none: forgotten",
+                        name.str(), uid.str());
+        }
+        const absl::MutexLock lock(&shared->mutex);
+        if (!gone && shared->unanswered.size() < AuditRun::kMostLookups) {
+          shared->unanswered.emplace_back(uid, name);
+        }
+        if (forgotten) ++shared->findings.faults;
+      });
+}
+
+void SelfCheck::AskAgain(Instant now) {
+  std::vector<std::pair<PodUid, PodName>> pods;
+  {
+    const absl::MutexLock lock(&shared_->mutex);
+    pods.swap(shared_->unanswered);
+  }
+  if (!pods.empty()) Ask(pods, now);
 }
 
 SelfCheck::Findings SelfCheck::findings() const {

@@ -6,8 +6,8 @@
 // knows which is wrong, and they stay. Placement goes on. A pod that the API server does not have
 // is forgotten, and counted as a fault: one that was read past the watch, or bound before the watch
 // told of it, and deleted while the watch was down, is in no list, and no word of its end will
-// come. Only pods that the watch does not show are asked for. One whose bind is under way is left
-// to the binder, which asks too.
+// come. Only pods that the watch does not show are asked for, again until the API server has said
+// of each whether it is there. One whose bind is under way is left to the binder, which asks too.
 //
 // Thread rule: Tick from one thread; findings() from any. Answers of the API server may come on any
 // thread, and after this is gone; `host` outlives them.
@@ -16,6 +16,8 @@
 #include <cstdint>
 #include <memory>
 #include <optional>
+#include <utility>
+#include <vector>
 
 #include "absl/base/thread_annotations.h"
 #include "absl/synchronization/mutex.h"
@@ -26,6 +28,7 @@
 namespace tranche {
 
 inline constexpr Millis kSelfCheckEvery{300'000};
+inline constexpr Millis kAskAgainAfter{10'000};
 
 class SelfCheck {
  public:
@@ -51,13 +54,18 @@ class SelfCheck {
   struct Shared {  // with answers that may come later than the last call
     absl::Mutex mutex;
     Findings findings ABSL_GUARDED_BY(mutex);
+    std::vector<std::pair<PodUid, PodName>> unanswered ABSL_GUARDED_BY(mutex);
   };
 
   void Finish(Instant now);
+  void Ask(const std::vector<std::pair<PodUid, PodName>>& pods, Instant now);
+  // Those of the last round of whom the API server said nothing.
+  void AskAgain(Instant now);
 
   Host& host_;
   PodWrites& pods_;
   Instant due_ = Instant::min();
+  Instant ask_again_ = Instant::min();
   bool under_way_ = false;
   int64_t lists_ = 0;            // of pods, when the last walk began
   std::optional<AuditRun> run_;  // never empty

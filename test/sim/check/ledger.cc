@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cstdlib>
 #include <utility>
 
 #include "scheduler/ledger/reader.h"
@@ -79,7 +80,9 @@ std::map<std::string, Charged> ReadCharges(const std::vector<std::string>& ledge
 }
 
 std::string Seconds(SimTime time) {
-  return fmt::format("{}.{:03} s", time.count() / 1'000'000, time.count() / 1000 % 1000);
+  const int64_t size = std::abs(time.count());
+  return fmt::format("{}{}.{:03} s", time.count() < 0 ? "-" : "", size / 1'000'000,
+                     size / 1000 % 1000);
 }
 
 void LedgerChecker::Hear(const Happening& happening) {

@@ -280,8 +280,16 @@ TEST_F(UnshownPods, WithoutAnAnswerNobodyIsForgotten) {
   EXPECT_EQ(FaultsOfAWalk(), 0);
   EXPECT_EQ(BoundPods(), 1);
   api.failing_lookups = 0;
-  EXPECT_EQ(FaultsOfAWalk(), 1) << "the next walk asks again";
-  EXPECT_EQ(BoundPods(), 0);
+  const int lookups = api.lookups;
+  for (int i = 0; i < 20; ++i) check_.Tick(clock.Now());
+  EXPECT_EQ(api.lookups, lookups) << "not at once";
+  Pass(kAskAgainAfter);
+  check_.Tick(clock.Now());
+  EXPECT_EQ(BoundPods(), 0) << "and not with the next walk only";
+  EXPECT_EQ(check_.findings().faults, 1);
+  Pass(kAskAgainAfter);
+  check_.Tick(clock.Now());
+  EXPECT_EQ(api.lookups, lookups + 1) << "whoever has got an answer is not asked for again";
 }
 
 TEST_F(UnshownPods, ABindUnderWayIsLeftToTheBinder) {
