@@ -88,11 +88,12 @@ bool ReclaimCase::IsHopeless(const HeldWork& work, QuotaId root) const {
   if (work.released || guards_.IsWithinNominal(work)) return true;
   // Where nobody waits a team gives back, and who has none gives nothing.
   if (leaf == kNoQuota) return preemptor_.members.empty() || !lower || !HasNoTeam(work);
-  if (problem_.leaf == kNoQuota) return !lower || work.marks.state == QuotaState::kInQuota;
+  const bool in_quota =
+      work.marks.state == QuotaState::kInQuota && !TRANCHE_PLANTED(work_within_nominal_is_evicted);
+  if (problem_.leaf == kNoQuota) return !lower || in_quota;
   if (tree_.root(leaf) != root) return true;
   if (leaf == problem_.leaf) return !lower;
-  return work.marks.state == QuotaState::kInQuota && !chosen_from_.contains(leaf) &&
-         !TRANCHE_PLANTED(work_within_nominal_is_evicted);
+  return in_quota && !chosen_from_.contains(leaf);
 }
 
 void ReclaimCase::GatherUnits() {

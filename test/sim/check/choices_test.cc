@@ -64,6 +64,32 @@ TEST(SimEvictions, WhatIsLetInAfterwardsFilledNoQuotaBefore) {
   }
 }
 
+// Those of no team, and a team's own that borrow, take what is borrowed alone; red/old is not.
+TEST(SimEvictions, WhatIsInQuotaGivesWayToNobodyWhoBorrows) {
+  const struct {
+    const char* rule;
+    const char* leaf;  // of the preemptor
+    const char* victim;
+    bool found;
+  } cases[] = {
+      {"R0", "", "red/new", false},     {"R0", "", "red/old", true},
+      {"R2b", "red", "red/new", false}, {"R2b", "red", "red/old", true},
+      {"R2a", "red", "red/old", false},  // its own, more important work may
+  };
+  for (const auto& row : cases) {
+    Scene scene({.lag = std::chrono::seconds(2)});
+    TwoTeams(scene);
+    scene.Pod("red/old", 2).Pod("red/new", 1).Pod("blue/wants", 2);
+    scene.At(10).Bind("red/old", "n1", Cards(0, 2), "red");
+    scene.At(20).Bind("red/new", "n1", Cards(2, 1), "red");
+    scene.At(100).Reclaim("r1", row.rule, row.leaf, "blue/wants", "n1", {row.victim});
+    scene.Evict(row.victim);
+    EXPECT_EQ(scene.Found().contains("evictions"), row.found)
+        << row.rule << " " << row.victim << "\n"
+        << scene.Texts();
+  }
+}
+
 // Once red/leaves is gone red/two fills the nominal, if red/one goes as well. As long as it stays
 // red/one is in quota, and red/two is not without it.
 TEST(SimEvictions, WhatLeavesIsCountedOrNot) {

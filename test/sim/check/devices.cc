@@ -1,9 +1,11 @@
 #include "test/sim/check/devices.h"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <limits>
+#include <set>
 
 namespace tranche::sim::check {
 namespace {
@@ -202,12 +204,31 @@ void DeviceChecker::NotStarted(const Happening& happening) {
         "expected the agent of " + pod->node + " to serve the pod, found it served another one");
 }
 
+// tranche-node gives what the record names; one that was edited since is not what was promised.
+void DeviceChecker::AsRecorded(const Happening& happening) {
+  const Given& given = given_.at(happening.key);
+  const PodLife* const pod = truth_.pod(given.uid);
+  const Json* const node = truth_.object("nodes", given.node);
+  if (pod == nullptr || node == nullptr || Label(*node, "tranche.dev/agent") != "true") return;
+  if (Annotation(pod->object, "tranche.dev/allocation") != pod->recorded) return;
+  std::multiset<std::string> named, got;
+  if (pod->record) {
+    for (const RecordDevice& device : pod->record->devices) named.insert(device.id);
+  }
+  for (const RecordDevice& device : given.devices) got.insert(device.id);
+  if (named == got) return;
+  Found(happening.at, happening.key,
+        fmt::format("expected its containers to get {} as recorded, found {}",
+                    fmt::join(named, ", "), fmt::join(got, ", ")));
+}
+
 void DeviceChecker::Granted(const Happening& happening) {
   const PodLife* const pod = truth_.pod_of(happening.key);
   Given& own = given_[happening.key];
   own = {pod == nullptr ? happening.text : pod->uid,
          pod == nullptr ? TextAt(happening.after, {"node"}) : pod->node,
          DevicesIn(happening.after)};
+  AsRecorded(happening);
   std::map<std::string, Card> cards;
   for (const auto& [key, given] : given_) {
     // A pod that was removed at once holds nothing, though its kubelet has yet to hear of it.

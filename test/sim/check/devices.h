@@ -48,6 +48,7 @@ class DeviceChecker : public Checker {
   void Bound(const PodLife& pod, SimTime now);
   void Counted(const PodLife& pod, SimTime now);
   void Granted(const Happening& happening);
+  void AsRecorded(const Happening& happening);
   void NotStarted(const Happening& happening);
   // What adding the device to the card would break; empty: nothing.
   static std::string Add(Card& card, const RecordDevice& device, int64_t memory);

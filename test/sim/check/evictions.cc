@@ -242,20 +242,29 @@ void EvictionChecker::Judge(const Eviction& eviction, const Plan& plan) {
           fmt::format("expected it to be left alone for {} s, found it evicted after {} s, by {}",
                       least, there.count() / 1'000'000, what));
   }
-  const bool others = plan.rule == "R1" || plan.rule == "R3" || plan.rule == "R5";
+  JudgeQuota(eviction, plan, teams);
+}
+
+// Whatever its rule, what is in quota stays; but a team's own work gives way to its more important
+// work, and what a notice, a drain or a shrunk quota takes is another matter.
+void EvictionChecker::JudgeQuota(const Eviction& eviction, const Plan& plan,
+                                 const std::set<std::string>& teams) {
+  const PodLife& victim = *truth_.pod(eviction.uid);
+  const bool by_others = plan.rule == "R1" || plan.rule == "R3" || plan.rule == "R5";
+  const bool by_anybody = plan.rule == "R0" || plan.rule == "R2b";
   // Nobody needs what it has.
   const bool moved = plan.rule == "MigLayout" ||
                      (plan.rule == "Consolidate" &&
                       Annotation(victim.object, "tranche.dev/checkpointed-at").empty());
-  if ((!others && !moved) || !victim.record) return;
+  if ((!by_others && !by_anybody && !moved) || !victim.record || teams.size() != 1) return;
   const std::string& leaf = *teams.begin();
-  if (teams.size() == 1 && (moved || leaf != plan.leaf) &&
-      !MayBeBorrowed(victim, leaf, plan.rule == "R1" ? Chosen::kMayBe : Chosen::kNever,
-                     std::min(plan.since, eviction.at) - options_.lag, eviction.at)) {
-    Found(eviction.at, victim.key,
-          fmt::format("expected a victim beyond the nominal of {}, found it in quota, by {}", leaf,
-                      what));
-  }
+  if (leaf.empty() || (by_others && leaf == plan.leaf)) return;
+  const Chosen chosen = plan.rule == "R1" ? Chosen::kMayBe : Chosen::kNever;
+  const SimTime since = std::min(plan.since, eviction.at) - options_.lag;
+  if (MayBeBorrowed(victim, leaf, chosen, since, eviction.at)) return;
+  Found(eviction.at, victim.key,
+        fmt::format("expected a victim beyond the nominal of {}, found it in quota, by {} ({})",
+                    leaf, plan.name, plan.rule));
 }
 
 namespace {

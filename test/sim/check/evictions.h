@@ -71,6 +71,7 @@ class EvictionChecker : public Checker {
   void Evicted(const PodLife& pod, SimTime now);
   void Bound(const PodLife& pod, SimTime now);
   void Judge(const Eviction& eviction, const Plan& plan);
+  void JudgeQuota(const Eviction& eviction, const Plan& plan, const std::set<std::string>& teams);
   bool MayLackARecord(const Eviction& eviction) const;
   bool WasNoticed(const PodLife& victim, SimTime now) const;
   // R1 may choose which of a team's work is borrowed: what it can spare.

@@ -11,6 +11,7 @@ namespace {
 
 constexpr const char* kGpu = "nvidia.com/gpu";
 constexpr const char* kRegister = "hami.io/node-nvidia-register";
+constexpr const char* kAgentRegister = "tranche.dev/agent-register";
 constexpr std::string_view kMigPrefix = "nvidia.com/mig-";
 
 // A Kubernetes amount in thousandths: "2", "500m", "1Gi" as bytes x 1000.
@@ -196,12 +197,13 @@ struct Card {
   int64_t pods = 0;
 };
 
-// Cards of the node's HAMi register and what its pods hold; nullopt: somebody's is not known.
-std::optional<std::map<std::string, Card>> CardsOf(const std::vector<const PodLife*>& pods,
-                                                   const Json& node) {
+using Cards = std::map<std::string, Card>;
+
+// By HAMi's register; nullopt: by rules that this model does not have.
+std::optional<Cards> RegisteredCards(const Json& node) {
   const Json read = Json::parse(Annotation(node, kRegister), nullptr, /*allow_exceptions=*/false);
   if (!read.is_array()) return std::nullopt;
-  std::map<std::string, Card> cards;
+  Cards cards;
   for (const Json& said : read) {
     Card& card = cards[TextAt(said, {"id"})];
     card.memory = CountOf(At(said, {"devmem"}));
@@ -211,14 +213,36 @@ std::optional<std::map<std::string, Card>> CardsOf(const std::vector<const PodLi
     if (!mode.empty() && mode != "hami-core") return std::nullopt;
     if (CountOf(At(said, {"devcore"})) != 100) return std::nullopt;
   }
+  return cards;
+}
+
+// By tranche-node's register.
+std::optional<Cards> CardsOfAgent(const Json& node) {
+  const Json read =
+      Json::parse(Annotation(node, kAgentRegister), nullptr, /*allow_exceptions=*/false);
+  const Json& devices = At(read, {"devices"});
+  if (!devices.is_array()) return std::nullopt;
+  Cards cards;
+  for (const Json& said : devices) {
+    Card& card = cards[TextAt(said, {"uuid"})];
+    card.memory = CountOf(At(said, {"mib"}));
+    card.slots = CountOf(At(said, {"mps", "slots"}));
+    card.healthy = At(said, {"healthy"}) == Json(true);
+  }
+  return cards;
+}
+
+// Adds what pods hold; nullopt: somebody's is not known.
+std::optional<Cards> CardsOf(const std::vector<const PodLife*>& pods, std::optional<Cards> cards) {
+  if (!cards) return std::nullopt;
   for (const PodLife* const pod : pods) {
     if (!pod->record) {
       if (AsksGpu(pod->object)) return std::nullopt;
       continue;
     }
     for (const RecordDevice& device : pod->record->devices) {
-      const auto card = cards.find(device.id);
-      if (card == cards.end() || !device.profile.empty()) return std::nullopt;
+      const auto card = cards->find(device.id);
+      if (card == cards->end() || !device.profile.empty()) return std::nullopt;
       card->second.milli += device.milli;
       card->second.mib += device.mib;
       ++card->second.pods;
@@ -227,7 +251,7 @@ std::optional<std::map<std::string, Card>> CardsOf(const std::vector<const PodLi
   return cards;
 }
 
-int64_t CardsFor(const Wish& wish, const std::map<std::string, Card>& cards, bool when_empty) {
+int64_t CardsFor(const Wish& wish, const Cards& cards, bool when_empty) {
   int64_t fitting = 0;
   for (const auto& [id, card] : cards) {
     const int64_t mib = wish.mib > 0 ? wish.mib : card.memory * wish.part / 1000;
@@ -245,7 +269,7 @@ int64_t CardsFor(const Wish& wish, const std::map<std::string, Card>& cards, boo
 
 Fit FitShare(const std::vector<const PodLife*>& pods, const Wish& wish, const Json& node) {
   if (Annotation(node, kRegister).empty()) return Fit::kUnknown;
-  const auto cards = CardsOf(pods, node);
+  const auto cards = CardsOf(pods, RegisteredCards(node));
   if (!cards) return Fit::kUnknown;
   if (CardsFor(wish, *cards, false) >= wish.cards) return Fit::kYes;
   return CardsFor(wish, *cards, true) >= wish.cards ? Fit::kFull : Fit::kNever;
@@ -267,6 +291,39 @@ Fit FitCounts(const std::vector<const PodLife*>& pods, const Wish& wish, const J
     full = full || taken + count > most;
   }
   return full ? Fit::kFull : Fit::kYes;
+}
+
+// On a node of tranche-node: the kubelet counts slots, a whole card is one of them.
+Fit FitAgent(const std::vector<const PodLife*>& pods, const Wish& asked, const Json& node) {
+  Wish wish = asked;
+  const bool shares = wish.cards > 0;
+  for (const auto& [key, count] : wish.counts) {
+    if (key != kGpu && count > 0) return Fit::kNever;
+  }
+  if (!shares) {
+    wish.cards = wish.counts[kGpu];
+    wish.milli = wish.part = 1000;
+  }
+  std::optional<Cards> cards = CardsOf(pods, CardsOfAgent(node));
+  if (!cards) return Fit::kUnknown;
+  for (auto& [id, card] : *cards) {
+    if (shares && card.slots == 0) return Fit::kNever;
+    card.slots = std::max<int64_t>(1, card.slots);
+  }
+  const int64_t most = CountOf(At(node, {"status", "allocatable", kGpu}));
+  int64_t taken = wish.cards;
+  for (const PodLife* const pod : pods) taken += GpusOf(*pod);
+  if (wish.cards > most || CardsFor(wish, *cards, true) < wish.cards) return Fit::kNever;
+  return taken > most || CardsFor(wish, *cards, false) < wish.cards ? Fit::kFull : Fit::kYes;
+}
+
+// Among the cards of this node's own kind, or by what its kubelet counts.
+Fit FitGpus(const std::vector<const PodLife*>& pods, const Wish& wish, const Json& node) {
+  const bool asks = wish.cards > 0 || std::ranges::any_of(wish.counts, [](const auto& count) {
+                      return count.second > 0;
+                    });
+  if (asks && Label(node, "tranche.dev/agent") == "true") return FitAgent(pods, wish, node);
+  return wish.cards > 0 ? FitShare(pods, wish, node) : FitCounts(pods, wish, node);
 }
 
 bool HasCpu(const std::vector<const PodLife*>& pods, const Wish& wish, const Json& node) {
@@ -310,7 +367,7 @@ Fit FitOn(const Truth& truth, const PodLife& pod, const std::string& name, Leavi
   const bool hami = !Annotation(*node, kRegister).empty();
   if (wish.cards == 0 && hami) return Fit::kUnknown;  // a whole card, in HAMi's words
   const std::vector<const PodLife*> pods = HoldersOf(truth, name, leaving);
-  const Fit fit = wish.cards > 0 ? FitShare(pods, wish, *node) : FitCounts(pods, wish, *node);
+  const Fit fit = FitGpus(pods, wish, *node);
   if (fit == Fit::kYes && !HasCpu(pods, wish, *node)) return Fit::kFull;
   return fit;
 }

@@ -17,15 +17,18 @@ constexpr const char* kDevicesUnknown =  // as it is told to kube-scheduler
     "a pod on the node holds GPUs that cannot be told apart";
 
 std::string RegisterOf(const Json& node) {
-  return Annotation(node, "hami.io/node-nvidia-register");
+  const std::string by_tranche = Annotation(node, "tranche.dev/agent-register");
+  return by_tranche.empty() ? Annotation(node, "hami.io/node-nvidia-register") : by_tranche;
 }
 
 // UUIDs of the cards that the node's agent tells of.
 std::set<std::string> CardsOf(const Json& node) {
   std::set<std::string> cards;
   const Json read = Json::parse(RegisterOf(node), nullptr, /*allow_exceptions=*/false);
-  if (!read.is_array()) return cards;
-  for (const Json& card : read) cards.insert(TextAt(card, {"id"}));
+  const bool by_tranche = read.is_object();
+  const Json& list = by_tranche ? At(read, {"devices"}) : read;
+  if (!list.is_array()) return cards;
+  for (const Json& card : list) cards.insert(TextAt(card, {by_tranche ? "uuid" : "id"}));
   return cards;
 }
 

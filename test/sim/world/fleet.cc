@@ -97,6 +97,10 @@ Json ExtendedResources(const Machine& machine) {
   if (machine.kind == NodeKind::kHami) {
     out["nvidia.com/gpu"] = std::to_string(machine.cards.size() * kHamiSlots);
   }
+  if (machine.kind == NodeKind::kAgent) {
+    const auto slots = static_cast<std::size_t>(std::max(1, machine.slots));
+    out["nvidia.com/gpu"] = std::to_string(machine.cards.size() * slots);
+  }
   for (const auto& [profile, count] : ProfileCounts(machine)) {
     out["nvidia.com/mig-" + profile] = std::to_string(count);
   }
@@ -119,6 +123,22 @@ std::string HamiRegister(const Machine& machine, int64_t lie, int dead) {
     list.push_back(std::move(card));
   }
   return list.dump();
+}
+
+std::string TrancheRegister(const Machine& machine, int dead) {
+  Json list = Json::array();
+  for (std::size_t i = 0; i < machine.cards.size(); ++i) {
+    const bool healthy = static_cast<int>(i) >= dead;
+    Json card = {{"uuid", machine.cards[i]},
+                 {"index", i},
+                 {"mib", machine.mib},
+                 {"healthy", healthy},
+                 {"type", machine.product}};
+    if (!healthy) card["problem"] = "it fell off the bus";
+    if (machine.slots > 0) card["mps"] = {{"slots", machine.slots}};
+    list.push_back(std::move(card));
+  }
+  return Json({{"v", 1}, {"devices", std::move(list)}}).dump();
 }
 
 Json NodeObject(const Machine& machine) {
@@ -148,6 +168,10 @@ Json NodeObject(const Machine& machine) {
     }
     if (machine.kind == NodeKind::kHami) {
       annotations["hami.io/node-nvidia-register"] = HamiRegister(machine, 0, 0);
+    }
+    if (machine.kind == NodeKind::kAgent) {
+      labels["tranche.dev/agent"] = "true";
+      annotations["tranche.dev/agent-register"] = TrancheRegister(machine, 0);
     }
     amounts.update(ExtendedResources(machine));
   }

@@ -21,6 +21,7 @@ enum class NodeKind : uint8_t {
   kHami,   // HAMi's agent, shares of cards
   kMig,    // NVIDIA's device plugin, all cards cut alike
   kDra,    // NVIDIA's DRA driver (claims/), some cards cut; no device plugin
+  kAgent,  // tranche-node, whole cards or parts of them
 };
 
 struct MigInstance {
@@ -39,6 +40,7 @@ struct Machine {
   int64_t mib = 0;                 // of each card
   std::vector<std::string> cards;  // UUIDs
   std::vector<MigInstance> instances;
+  int slots = 0;          // containers that may share a card by tranche-node; 0: given whole
   std::string pool = {};  // the GPUPool it is in for good; empty: in none
 };
 
@@ -50,6 +52,8 @@ Json NodeObject(const Machine& machine);
 // hami.io/node-nvidia-register. `lie` more or fewer MiB than a card has; cards `dead` are
 // unhealthy.
 std::string HamiRegister(const Machine& machine, int64_t lie, int dead);
+// tranche.dev/agent-register; the first `dead` cards are closed.
+std::string TrancheRegister(const Machine& machine, int dead);
 // What the node advertises of extended resources: {"nvidia.com/gpu": "8"}.
 Json ExtendedResources(const Machine& machine);
 

@@ -14,6 +14,7 @@ using std::chrono::seconds;
 constexpr const char* kGpu = "nvidia.com/gpu";
 constexpr const char* kMigPrefix = "nvidia.com/mig-";
 constexpr int64_t kMilliCard = 1000;
+constexpr SimTime kStartBackoff = seconds(10);  // after a container that could not be started
 
 std::string NoteOf(const Stored& pod, const char* key) {
   const Json& metadata = pod.object().at("metadata");
@@ -46,7 +47,9 @@ Kubelet::Kubelet(Loop& loop, History& history, ApiServer& api, Machine machine,
       options_(options),
       draws_(seed),
       actor_(loop.NewActor("kubelet/" + machine_.name)),
-      prepared_(history, api.store(), machine_) {}
+      prepared_(history, api.store(), machine_) {
+  if (machine_.kind == NodeKind::kAgent) agent_.emplace(api.store(), machine_, seed);
+}
 
 StoredPtr Kubelet::Now(const std::string& uid) const {
   const auto run = runs_.find(uid);
@@ -102,14 +105,7 @@ void Kubelet::Admit(const std::string& uid) {
   Run& run = found->second;
   std::string problem;
   std::optional<Json> devices = Allocate(pod, run, problem);
-  if (!devices) {
-    run.stage = Stage::kOver;
-    PatchStatus(
-        uid, run,
-        {{"phase", "Failed"}, {"reason", "UnexpectedAdmissionError"}, {"message", problem}});
-    runs_.erase(found);
-    return;
-  }
+  if (!devices) return Refuse(uid, problem);
   if (!devices->empty()) {
     run.granted = true;
     Granted(uid, run, std::move(*devices));
@@ -119,12 +115,22 @@ void Kubelet::Admit(const std::string& uid) {
               [this, uid] { Started(uid); });
 }
 
+void Kubelet::Refuse(const std::string& uid, const std::string& problem) {
+  Run& run = runs_.at(uid);
+  run.stage = Stage::kOver;
+  Release(uid, run);
+  PatchStatus(uid, run,
+              {{"phase", "Failed"}, {"reason", "UnexpectedAdmissionError"}, {"message", problem}});
+  runs_.erase(uid);
+}
+
 std::optional<Json> Kubelet::Allocate(const PodView& pod, Run& run, std::string& problem) {
   const auto gpus = pod.requests.find(kGpu);
   const int64_t count = gpus == pod.requests.end() ? 0 : gpus->second;
   if (machine_.kind == NodeKind::kHami) {
     return count > 0 ? AllocateHami(pod, problem) : std::optional<Json>(Json::array());
   }
+  if (agent_) return agent_->Admit(pod, problem);
   std::optional<Json> devices = AllocateCards(count, run, problem);
   if (!devices) return devices;
   if (machine_.kind == NodeKind::kDra) return devices;
@@ -225,6 +231,11 @@ void Kubelet::Started(const std::string& uid) {
     loop_.After(seconds(2), actor_, [this, uid] { Started(uid); });
     return;
   }
+  std::string problem;
+  if (agent_ && !agent_->MayStart(PodView(pod), problem)) {
+    loop_.After(kStartBackoff, actor_, [this, uid] { Started(uid); });
+    return;
+  }
   run.stage = Stage::kRunning;
   run.started = loop_.now();
   const std::string when = TimeText(loop_.now());
@@ -277,7 +288,7 @@ void Kubelet::Granted(const std::string& uid, const Run& run, Json devices) {
 void Kubelet::Finish(const std::string& uid, const char* phase, const char* reason) {
   Run& run = runs_.at(uid);
   const bool ran = std::exchange(run.stage, Stage::kOver) == Stage::kRunning;
-  Release(run);
+  Release(uid, run);
   prepared_.Unprepare(uid);
   const StoredPtr pod = Now(uid);
   if (pod == nullptr || IsTerminal(pod->object())) return;
@@ -322,7 +333,8 @@ void Kubelet::Kill(const std::string& uid) {
               [this, write = std::move(write)]() mutable { api_.Do(actor_, std::move(write)); });
 }
 
-void Kubelet::Release(Run& run) {
+void Kubelet::Release(const std::string& uid, Run& run) {
+  if (agent_) agent_->End(uid);
   run.cards.clear();
   run.instances.clear();
   if (!std::exchange(run.granted, false)) return;
@@ -345,7 +357,7 @@ void Kubelet::PatchStatus(const std::string& uid, const Run& run, Json status,
 void Kubelet::Vanish() {
   loop_.End(actor_);
   for (auto& [uid, run] : runs_) {
-    Release(run);
+    Release(uid, run);
     prepared_.Unprepare(uid);
   }
   runs_.clear();

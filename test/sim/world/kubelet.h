@@ -24,6 +24,7 @@
 #include "test/sim/base/history.h"
 #include "test/sim/claims/prepared_claims.h"
 #include "test/sim/cluster/api_server.h"
+#include "test/sim/world/agent_node.h"
 #include "test/sim/world/fleet.h"
 #include "test/sim/world/pod_view.h"
 
@@ -51,6 +52,8 @@ class Kubelet {
   void Hear(const Change& change);
   // One that it ran before the world began.
   void Adopt(const Stored& pod, Json devices);
+  // tranche-node; null: another hands out its cards.
+  AgentNode* agent() { return agent_ ? &*agent_ : nullptr; }
   // It does nothing until then; containers go on.
   void Hold(SimTime until) { loop_.Hold(actor_, until); }
   // The machine is gone, and all that ran on it.
@@ -74,13 +77,14 @@ class Kubelet {
   std::optional<Json> AllocateCards(int64_t count, Run& run, std::string& problem);
   std::optional<Json> AllocateInstances(const PodView& pod, Run& run, std::string& problem);
   std::optional<Json> AllocateHami(const PodView& pod, std::string& problem);
+  void Refuse(const std::string& uid, const std::string& problem);
   void Started(const std::string& uid);
   void FinishAfter(const Stored& pod);
   void Granted(const std::string& uid, const Run& run, Json devices);
   void Finish(const std::string& uid, const char* phase, const char* reason);
   void Leave(const std::string& uid, SimTime grace);
   void Kill(const std::string& uid);
-  void Release(Run& run);
+  void Release(const std::string& uid, Run& run);
   void PatchStatus(const std::string& uid, const Run& run, Json status,
                    std::function<void(const Answer&)> done = nullptr);
   Write WriteOf(const std::string& key, const char* method) const;
@@ -95,6 +99,7 @@ class Kubelet {
   Draws draws_;
   const Actor actor_;
   PreparedClaims prepared_;
+  std::optional<AgentNode> agent_;
   std::map<std::string, Run> runs_;  // by uid; kept until its end was seen
 };
 

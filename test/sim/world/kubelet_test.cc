@@ -34,6 +34,7 @@ struct Scene : ServerScene {
     machine.mib = 81920;
     machine.cards = {"GPU-a", "GPU-b"};
     if (kind == NodeKind::kMig) machine.instances = {{0, "3g.40gb", 0, 4, 40192}};
+    if (kind == NodeKind::kAgent) machine.slots = 10;
     return machine;
   }
   void Come(const std::string& name, const Json& limits, Json annotations = Json::object()) {
@@ -156,6 +157,53 @@ TEST(KubeletTest, HamiRefusesWhatItCannotRead) {
     EXPECT_EQ(scene.Phase("p"), "Failed") << devices;
     EXPECT_TRUE(scene.grants.empty()) << devices;
   }
+}
+
+Json RecordOf(const char* uuid, int milli, int mib) {
+  const Json device = {{"index", 0}, {"uuid", uuid}, {"milli", milli}, {"mib", mib}};
+  const Json record = {{"v", 1},
+                       {"epoch", 1},
+                       {"leaf", ""},
+                       {"knowledge", "exact"},
+                       {"containers", {{{"name", "main"}, {"devices", Json::array({device})}}}}};
+  return {{"tranche.dev/allocation", record.dump()}};
+}
+
+TEST(KubeletTest, TheAgentGivesTheRecordedPartOrNothing) {
+  const struct {
+    const char* what;
+    Json notes;
+    int64_t mib;  // 0: refused
+  } rows[] = {
+      {"half of the second card", RecordOf("GPU-b", 500, 40960), 40960},
+      {"all of it", RecordOf("GPU-b", 1000, 81920), 81920},
+      {"a card of another machine", RecordOf("GPU-x", 500, 40960), 0},
+      {"no record", Json::object(), 0},
+  };
+  for (const auto& row : rows) {
+    Scene scene(NodeKind::kAgent);
+    scene.Come("p", {{"nvidia.com/gpu", "1"}}, row.notes);
+    scene.Run(seconds(4));
+    EXPECT_EQ(scene.Phase("p"), row.mib > 0 ? "Running" : "Failed") << row.what;
+    if (row.mib == 0) continue;
+    ASSERT_EQ(scene.grants.size(), 1U) << row.what;
+    EXPECT_EQ(scene.grants[0].after["devices"][0]["uuid"], "GPU-b");
+    EXPECT_EQ(scene.grants[0].after["devices"][0]["mib"], row.mib);
+  }
+}
+
+TEST(KubeletTest, WhatTheAgentGaveIsGivenAnewOnceThePodHasEnded) {
+  Scene scene(NodeKind::kAgent);
+  Json whole = RecordOf("GPU-a", 1000, 81920);
+  Json brief = whole;
+  brief[kRuntimeKey] = "5000";
+  scene.Come("first", {{"nvidia.com/gpu", "1"}}, brief);
+  scene.Run(seconds(10));
+  EXPECT_EQ(scene.Phase("first"), "Succeeded");
+  scene.kubelet.agent()->Restart();
+  scene.Come("second", {{"nvidia.com/gpu", "1"}}, whole);
+  scene.Run(seconds(4));
+  EXPECT_EQ(scene.Phase("second"), "Running");
 }
 
 TEST(KubeletTest, AMachineThatVanishesGivesEverythingBack) {

@@ -118,8 +118,9 @@ void Kubelets::StandStill(Kubelet& kubelet, Draws& draws) {
   });
 }
 
-void Kubelets::Lie(const Kubelet& kubelet, Draws& draws) {
+void Kubelets::Lie(Kubelet& kubelet, Draws& draws) {
   const Machine& machine = kubelet.machine();
+  if (kubelet.agent() != nullptr) return DisturbAgent(kubelet, draws);
   if (machine.kind != NodeKind::kHami) return;
   const int64_t lie = draws.Below(2) == 0 ? 0 : draws.Between(-machine.mib / 2, machine.mib / 2);
   const int dead = lie != 0 ? 0 : static_cast<int>(draws.Between(1, 2));
@@ -134,6 +135,27 @@ void Kubelets::Lie(const Kubelet& kubelet, Draws& draws) {
   loop_.After(time, self_, [this, name = machine.name] {
     if (disturbed_until_.erase(name) > 0) Mend(name);
   });
+}
+
+// tranche-node begins anew, and some of its cards fall off the bus for a while.
+void Kubelets::DisturbAgent(Kubelet& kubelet, Draws& draws) {
+  kubelet.agent()->Restart();
+  const auto cards = static_cast<int64_t>(kubelet.machine().cards.size());
+  const auto dead = static_cast<int>(draws.Between(0, std::min<int64_t>(cards, 2)));
+  const std::string name = kubelet.name();
+  disturbed_until_[name] = loop_.now();
+  kubelet.agent()->Close(dead);
+  TellRegister(kubelet.machine(), dead);
+  loop_.After(milliseconds(draws.Between(1'000, 60'000)), self_, [this, name] {
+    if (disturbed_until_.erase(name) > 0) Mend(name);
+  });
+}
+
+void Kubelets::TellRegister(const Machine& machine, int dead) {
+  PatchNode(
+      machine.name, "agent/" + machine.name, "",
+      {{"metadata",
+        {{"annotations", {{"tranche.dev/agent-register", TrancheRegister(machine, dead)}}}}}});
 }
 
 std::vector<std::string> Kubelets::OthersCards(const Machine& machine, Draws& draws) const {
@@ -182,6 +204,10 @@ void Kubelets::Mend(const std::string& node) {
   const Json amounts = ExtendedResources(machine);
   if (!amounts.empty()) {
     PatchNode(node, "kubelet/" + node, "status", {{"status", {{"allocatable", amounts}}}});
+  }
+  if (AgentNode* const agent = found->second->agent(); agent != nullptr) {
+    agent->Close(0);
+    TellRegister(machine, 0);
   }
   if (machine.kind == NodeKind::kHami) {
     PatchNode(

@@ -47,7 +47,9 @@ class Kubelets {
   void Hear(const Change& change);
   void Disturb();
   void StandStill(Kubelet& kubelet, Draws& draws);
-  void Lie(const Kubelet& kubelet, Draws& draws);
+  void Lie(Kubelet& kubelet, Draws& draws);
+  void DisturbAgent(Kubelet& kubelet, Draws& draws);
+  void TellRegister(const Machine& machine, int dead);
   // What an agent tells that takes another machine's cards, or none at all, for some of its own.
   std::vector<std::string> OthersCards(const Machine& machine, Draws& draws) const;
   void LoseGpus(const Kubelet& kubelet, Draws& draws);

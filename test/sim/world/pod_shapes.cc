@@ -62,8 +62,10 @@ ShapeRules RulesFor(const std::vector<Machine>& machines) {
   for (const Machine& machine : machines) {
     if (machine.kind == NodeKind::kDra) continue;
     const auto cards = static_cast<int64_t>(machine.cards.size());
-    if (machine.kind == NodeKind::kStock) rules.most_cards = std::max(rules.most_cards, cards);
-    rules.stock = rules.stock || machine.kind == NodeKind::kStock;
+    const bool whole = machine.kind == NodeKind::kStock || machine.kind == NodeKind::kAgent;
+    if (whole) rules.most_cards = std::max(rules.most_cards, cards);
+    rules.stock = rules.stock || whole;
+    rules.parts = rules.parts || machine.slots > 0;
     rules.hami = rules.hami || machine.kind == NodeKind::kHami;
     for (const MigInstance& instance : machine.instances) profiles.insert(instance.profile);
   }
@@ -91,7 +93,7 @@ PodShape DrawShape(Draws& draws, const ShapeRules& rules) {
         std::to_string(draws.Below(4) == 0 ? 2 : 1);
   } else if (kind < 9 && rules.hami) {
     AskHami(draws, shape);
-  } else if (kind < 13 && rules.hami) {
+  } else if (kind < 13 && (rules.hami || rules.parts)) {
     AskTranche(draws, shape);
   } else {
     shape.limits[kGpu] = std::to_string(cards);

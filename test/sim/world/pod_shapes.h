@@ -29,6 +29,7 @@ struct PodShape {
 struct ShapeRules {
   bool stock = false;
   bool hami = false;
+  bool parts = false;                 // tranche-node gives them
   std::vector<std::string> profiles;  // of MIG
   int64_t most_cards = 8;
   int64_t mean_runtime_ms = 15'000;

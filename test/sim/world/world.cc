@@ -39,6 +39,7 @@ constexpr uint64_t kOfHanging = 0x736c6f770024;
 constexpr uint64_t kOfReads = 0x726561647304ae;
 constexpr uint64_t kOfRemains = 0x6561726c79;
 constexpr uint64_t kOfSpot = 0x73706f74;
+constexpr uint64_t kOfAgents = 0x6167656e7473;
 constexpr int kSome = 2'000;  // of 10,000 seeds
 
 // What some worlds have.
@@ -64,6 +65,16 @@ std::vector<Machine> DrawFleet(Draws& draws, int nodes, bool of_hami) {
   return machines;
 }
 
+// tranche-node in place of NVIDIA's plugin on some machines; on half of them pods may share cards.
+void InstallAgents(std::vector<Machine>& machines, Draws draws) {
+  constexpr int kSlots = 10;
+  for (Machine& machine : machines) {
+    if (machine.kind != NodeKind::kStock || draws.Below(4) == 0) continue;
+    machine.kind = NodeKind::kAgent;
+    if (draws.Below(2) == 0) machine.slots = kSlots;
+  }
+}
+
 }  // namespace
 
 struct World::Parts {
@@ -83,6 +94,9 @@ struct World::Parts {
     // Where HAMi divides all cards, pods may share them by our word alone.
     const bool shares_freely = Draws(options.seed).Fork(kOfSharing).Chance(1'000);
     machines = DrawFleet(draws, nodes, shares_freely);
+    if (faults.trial && IsOneOf(options.seed, kOfAgents)) {
+      InstallAgents(machines, Draws(options.seed).Fork(kOfAgents).Fork(1));
+    }
     const Draws of_claims = Draws(options.seed).Fork(kOfClaims);
     const std::vector<Machine> dra =
         shares_freely ? std::vector<Machine>() : DrawDraMachines(of_claims);
