@@ -194,7 +194,8 @@ void EngineParts::ReleaseOn(const NodeName& node, const PodUid& uid, Instant now
 void EngineParts::DropReservation(const PodUid& uid, PodRecord& record, Instant now) {
   if (record.reserved.empty()) return;
   // Never bound there: nothing was used, however long it took to find out.
-  metering.Close(uid, record, MeterKind::kVoid, now);
+  const bool is_charged = TRANCHE_PLANTED(unbound_is_charged);
+  metering.Close(uid, record, is_charged ? MeterKind::kClose : MeterKind::kVoid, now);
   const NodeName node = std::exchange(record.reserved, NodeName());
   record.writing = false;
   gangs.Recount(uid, record);

@@ -8,6 +8,7 @@
 #include <utility>
 
 #include "scheduler/kube/transport/server_url.h"
+#include "topology/base/plant.h"
 #include "topology/base/status.h"
 
 namespace tranche::kube {
@@ -258,9 +259,7 @@ Reflector::Next Reflector::GoWithout(const Listing& listing) {
   absent_before_ = absent;
   UpdateStatus([](ResourceStatus& status) { status.absent = true; });
   NoteSynced();
-  Next next;
-  next.kind = Next::Kind::kWaitAbsent;
-  return next;
+  return {.kind = Next::Kind::kWaitAbsent};
 }
 
 void Reflector::NoteSynced() {
@@ -405,7 +404,8 @@ absl::Status Reflector::OnErrorEvent(wire::Element object) {
   next.why = fmt::format("watch: error event {} {}", status.code, status.message);
   next.retry_after_seconds = status.retry_after_seconds;
   const bool same_version = status.code == 429 || status.code == 500 || status.code == 504;
-  next.kind = same_version ? Next::Kind::kWatch : Next::Kind::kList;
+  const bool goes_on = same_version || TRANCHE_PLANTED(expired_watch_goes_on);
+  next.kind = goes_on ? Next::Kind::kWatch : Next::Kind::kList;
   next.expired = status.code == 410;
   next.failed = !next.expired || JustListed();
   watch_ends_as_ = next;

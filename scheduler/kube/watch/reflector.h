@@ -83,8 +83,8 @@ class Reflector {
     Kind kind = Kind::kList;
     bool failed = false;
     bool expired = false;  // failed with 410: the server is there, its history is not
-    std::string why;
-    std::optional<int64_t> retry_after_seconds;
+    std::string why = {};
+    std::optional<int64_t> retry_after_seconds = {};
   };
   struct Listing {
     enum class Kind : uint8_t { kDone, kExpired, kAbsent, kForbidden, kFailed };

@@ -90,6 +90,23 @@ TEST(SimEvictions, WhatIsInQuotaGivesWayToNobodyWhoBorrows) {
   }
 }
 
+// Its agent tells of more memory than the node's label: half a card is half of that.
+TEST(SimQuotas, APartIsOfTheMemoryThatTheAgentTellsOf) {
+  for (const bool told : {true, false}) {
+    Scene scene;
+    scene.StockNode("n1", 1).Quota("org", "", 0).Quota("red", "org", 1).Namespace("red", "red");
+    const Json cards = Json::array({{{"id", "GPU-0"}, {"devmem", 88'000}}});
+    if (told) {
+      scene.Edit("nodes", "n1", "/metadata/annotations/hami.io~1node-nvidia-register",
+                 cards.dump());
+    }
+    scene.Pod("red/one", 1).Pod("red/two", 1);
+    scene.At(10).Bind("red/one", "n1", {{"GPU-0", 500, 44'000}}, "red");
+    scene.At(100).Bind("red/two", "n1", {{"GPU-0", 500, 44'000}}, "red");
+    EXPECT_EQ(scene.Found().contains("quotas"), !told) << scene.Texts();
+  }
+}
+
 // Once red/leaves is gone red/two fills the nominal, if red/one goes as well. As long as it stays
 // red/one is in quota, and red/two is not without it.
 TEST(SimEvictions, WhatLeavesIsCountedOrNot) {

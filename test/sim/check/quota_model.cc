@@ -235,17 +235,37 @@ std::optional<int64_t> QuotaModel::Nominal(const std::string& leaf, const std::s
   return static_cast<int64_t>(lines_.at(line).at(dimension).At(number).nominal);
 }
 
+namespace {
+
+// What HAMi's agent tells of its cards' memory, which counts more than the node's label.
+std::map<std::string, Mebibytes> RegisteredMemory(const Json& node) {
+  std::map<std::string, Mebibytes> memory;
+  const Json cards = Json::parse(Annotation(node, "hami.io/node-nvidia-register"), nullptr,
+                                 /*allow_exceptions=*/false);
+  if (!cards.is_array()) return memory;
+  for (const Json& card : cards) {
+    const Json& size = At(card, {"devmem"});
+    if (size.is_number_integer()) memory[TextAt(card, {"id"})] = Mebibytes::Of(size.get<int64_t>());
+  }
+  return memory;
+}
+
+}  // namespace
+
 std::optional<Holding> HoldingOf(const Record& record, const Json& node) {
   const std::string product = Label(node, "nvidia.com/gpu.product");
   if (product.empty()) return std::nullopt;
   const std::string memory = Label(node, "nvidia.com/gpu.memory");
-  const Mebibytes card = Mebibytes::Of(std::atoll(memory.c_str()));
+  const Mebibytes labelled = Mebibytes::Of(std::atoll(memory.c_str()));
+  const std::map<std::string, Mebibytes> registered = RegisteredMemory(node);
   const MigBoard* const board = FindMigBoard(product, Mebibytes::Of(0));
   Holding holding{GpuModelName(BaseProduct(product)), {}};
   if (const std::string pool = Label(node, kPoolLabel); !pool.empty()) holding.model += "@" + pool;
   for (const RecordDevice& device : record.devices) {
     Charge charge;
     if (device.profile.empty()) {
+      const auto told = registered.find(device.id);
+      const Mebibytes card = told == registered.end() ? labelled : told->second;
       charge = ChargeOfShare(MilliGpu::Of(device.milli), Mebibytes::Of(device.mib), card);
       if (charge.compute == 0) charge.compute = charge.memory;  // what memory alone was asked of
     } else {

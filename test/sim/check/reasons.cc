@@ -65,7 +65,10 @@ bool ReasonChecker::AllIsKnownOn(const std::string& node, SimTime now) const {
   return !cards.empty() && std::ranges::all_of(truth_.pods(), [&](const auto& entry) {
     const PodLife& pod = entry.second;
     const bool lately_there = pod.node == node && (!pod.ended || *pod.ended > now - options_.lag);
-    if (!lately_there || (!pod.record && !AsksGpu(pod.object))) return true;
+    // What somebody wrote on a pod that asks for nothing a later leader cannot tell from a record
+    // of one whose wishes were taken off.
+    const bool says = !Annotation(pod.object, "tranche.dev/allocation").empty();
+    if (!lately_there || (!pod.record && !says && !AsksGpu(pod.object))) return true;
     const bool ours = IsTranche(pod.binder) && pod.record &&
                       Annotation(pod.object, "tranche.dev/allocation") == pod.recorded;
     return ours && std::ranges::all_of(pod.record->devices, [&](const RecordDevice& device) {

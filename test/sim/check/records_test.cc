@@ -259,9 +259,11 @@ TEST(SimReasons, DevicesThatWeGaveAreKnown) {
     const char* cards;   // that the agent tells of when the verb is asked
     const char* said;
     bool wrong;
+    const char* beside = "";  // what somebody writes as the record of a pod that asks for nothing
   };
   const Row kRows[] = {
       {"all is known", kLeader, "", "GPU-0", kUnknown, true},
+      {"a record on another pod", kLeader, "", "GPU-0", kUnknown, false, "{}"},
       {"another reason", kLeader, "", "GPU-0", "not enough room", false},
       {"another scheduler placed it", "stranger", "", "GPU-0", kUnknown, false},
       {"its record was edited", kLeader, "{}", "GPU-0", kUnknown, false},
@@ -278,6 +280,10 @@ TEST(SimReasons, DevicesThatWeGaveAreKnown) {
     scene.At(10).Bind("a/one", "n1", {{"GPU-0"}}, "", row.binder);
     if (*row.record != 0) {
       scene.Edit("pods", "a/one", "/metadata/annotations/tranche.dev~1allocation", row.record);
+    }
+    if (*row.beside != 0) {
+      scene.Pod("a/plain", 0).Edit("pods", "a/plain", "/spec/nodeName", "n1", kLeader);
+      scene.Edit("pods", "a/plain", "/metadata/annotations/tranche.dev~1allocation", row.beside);
     }
     tells(row.cards);
     // Agents say over and over that they are there; that is no news of cards.
