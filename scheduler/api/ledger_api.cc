@@ -5,6 +5,7 @@
 #include "scheduler/api/ledger_json.h"
 #include "scheduler/ledger/reader.h"
 #include "scheduler/wire/json/json.h"
+#include "topology/base/status.h"
 
 namespace tranche {
 namespace {
@@ -30,26 +31,43 @@ http::Response Report(const std::string& path, const http::Request& request, Ins
   return JsonResponse(LedgerReportJson(*rows, *restored));
 }
 
-http::Response Billed(const std::string& path, const http::Request& request, Instant now) {
-  ledger::BillQuery query;
-  const absl::StatusOr<std::optional<Instant>> to = TimeParameter(request, "to");
-  if (!to.ok()) return ErrorResponse(to.status());
-  query.to = to->value_or(now);
-  const absl::StatusOr<std::optional<Instant>> from = TimeParameter(request, "from");
-  if (!from.ok()) return ErrorResponse(from.status());
-  query.from = from->value_or(ledger::MonthOf(query.to));
-  if (const auto by = request.query.find("by"); by != request.query.end()) {
-    const std::optional<ledger::BillBy> known = ledger::ParseBillBy(by->second);
-    if (!known) {
-      return ErrorResponse(400, fmt::format("by: expected {}, found {}", ledger::kBillByWords,
-                                            wire::Quoted(by->second)));
-    }
-    query.by = *known;
+// The span and what a row is of; an Instant's extreme where a side is left out.
+absl::StatusOr<ledger::BillQuery> BillQueryOf(const http::Request& request) {
+  ledger::BillQuery query{Instant::min(), Instant::max()};
+  TRANCHE_ASSIGN_OR_RETURN(const std::optional<Instant> to, TimeParameter(request, "to"));
+  TRANCHE_ASSIGN_OR_RETURN(const std::optional<Instant> from, TimeParameter(request, "from"));
+  query.to = to.value_or(query.to);
+  query.from = from.value_or(query.from);
+  const auto by = request.query.find("by");
+  if (by == request.query.end()) return query;
+  const std::optional<ledger::BillBy> known = ledger::ParseBillBy(by->second);
+  if (!known) {
+    return absl::InvalidArgumentError(
+        fmt::format("by: expected {}, found {}", ledger::kBillByWords, wire::Quoted(by->second)));
   }
+  query.by = *known;
+  return query;
+}
+
+http::Response Billed(const std::string& path, const http::Request& request, Instant now) {
+  absl::StatusOr<ledger::BillQuery> query = BillQueryOf(request);
+  if (!query.ok()) return ErrorResponse(query.status());
+  if (query->to == Instant::max()) query->to = now;
+  if (query->from == Instant::min()) query->from = ledger::MonthOf(query->to);
   absl::StatusOr<ledger::Reader> reader = ledger::Reader::Open(path);
   if (!reader.ok()) return ErrorResponse(reader.status());
-  const absl::StatusOr<ledger::Bill> bill = reader->MakeBill(query);
+  const absl::StatusOr<ledger::Bill> bill = reader->MakeBill(*query);
   return bill.ok() ? JsonResponse(BillJson(*bill)) : ErrorResponse(bill.status());
+}
+
+http::Response Stated(const std::string& path, const http::Request& request, Instant) {
+  const absl::StatusOr<ledger::BillQuery> query = BillQueryOf(request);
+  if (!query.ok()) return ErrorResponse(query.status());
+  absl::StatusOr<ledger::Reader> reader = ledger::Reader::Open(path);
+  if (!reader.ok()) return ErrorResponse(reader.status());
+  const absl::StatusOr<ledger::BillStatement> statement = reader->MakeStatement(*query);
+  return statement.ok() ? JsonResponse(StatementJson(*statement))
+                        : ErrorResponse(statement.status());
 }
 
 http::Response HeldThen(const std::string& path, const http::Request& request, Instant now) {
@@ -108,6 +126,7 @@ void AddLedgerApi(const std::string& path, EngineHost& host, const Clock& clock,
   };
   add("/api/v1/ledger", Report);
   add("/api/v1/ledger/bill", Billed);
+  add("/api/v1/ledger/statement", Stated);
   add("/api/v1/ledger/held", HeldThen);
 }
 

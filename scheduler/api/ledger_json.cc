@@ -36,9 +36,12 @@ Json PartJson(const ledger::BillPart& part) {
           {"cost", ledger::FormatCents(part.cents)}};
 }
 
-Json BillRowJson(const ledger::BillRow& row) {
+enum class Idleness : uint8_t { kTold, kLeftOut };
+
+Json BillRowJson(const ledger::BillRow& row, Idleness idleness) {
   Json entry = {{"key", row.key}};
   entry.update(PartJson(row.part));
+  if (idleness == Idleness::kLeftOut) return entry;
   entry["idleGpuHours"] = ledger::FormatBilledHours(row.idle.quantity);
   entry["idleCost"] = ledger::FormatCents(row.idle.cents);
   return entry;
@@ -66,6 +69,26 @@ Json MomentJson(const std::optional<Instant>& at) {
   return at ? Json(wire::FormatTime(*at)) : Json();
 }
 
+Json BillValue(const ledger::Bill& bill, Idleness idleness) {
+  Json rows = Json::array();
+  for (const ledger::BillRow& row : bill.rows) rows.push_back(BillRowJson(row, idleness));
+  Json value = {{"from", wire::FormatTime(bill.from)},
+                {"to", wire::FormatTime(bill.to)},
+                {"by", std::string(NameOf(bill.by))},
+                {"currency", wire::TextOrNull(bill.currency)},
+                {"fleetKnownFrom", MomentJson(bill.fleet_from)},
+                {"pricesKnownFrom", MomentJson(bill.prices_from)},
+                {"rows", std::move(rows)},
+                {"fleet", PartJson(bill.fleet)},
+                {"used", PartJson(bill.used)}};
+  if (idleness == Idleness::kTold) value["idle"] = PartJson(bill.idle);
+  value["free"] = PartJson(bill.free);
+  value["refunded"] = PartJson(bill.refunded);
+  value["unknownGpuHours"] = ledger::FormatBilledHours(bill.unknown);
+  value["restoredGpuHours"] = ledger::FormatBilledHours(bill.restored);
+  return value;
+}
+
 }  // namespace
 
 Int128 TotalOf(const std::vector<ledger::ReportRow>& rows) {
@@ -90,20 +113,17 @@ std::string HeldJson(Instant at, std::vector<ledger::ExportRow> rows) {
 }
 
 std::string BillJson(const ledger::Bill& bill) {
-  return wire::Dump({{"from", wire::FormatTime(bill.from)},
-                     {"to", wire::FormatTime(bill.to)},
-                     {"by", std::string(NameOf(bill.by))},
-                     {"currency", wire::TextOrNull(bill.currency)},
-                     {"fleetKnownFrom", MomentJson(bill.fleet_from)},
-                     {"pricesKnownFrom", MomentJson(bill.prices_from)},
-                     {"rows", wire::ListOf(bill.rows, BillRowJson)},
-                     {"fleet", PartJson(bill.fleet)},
-                     {"used", PartJson(bill.used)},
-                     {"idle", PartJson(bill.idle)},
-                     {"free", PartJson(bill.free)},
-                     {"refunded", PartJson(bill.refunded)},
-                     {"unknownGpuHours", ledger::FormatBilledHours(bill.unknown)},
-                     {"restoredGpuHours", ledger::FormatBilledHours(bill.restored)}});
+  return wire::Dump(BillValue(bill, Idleness::kTold));
+}
+
+std::string StatementJson(const ledger::BillStatement& statement) {
+  const ledger::ChainPoint& point = statement.point;
+  return wire::Dump({{"statement", 1},
+                     {"ledger",
+                      {{"entry", point.entry},
+                       {"hash", point.hash},
+                       {"written", wire::FormatTime(point.written)}}},
+                     {"bill", BillValue(statement.bill, Idleness::kLeftOut)}});
 }
 
 }  // namespace tranche

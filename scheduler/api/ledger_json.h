@@ -31,4 +31,8 @@ std::string HeldJson(Instant at, std::vector<ledger::ExportRow> rows);
 // three decimals and are rounded down, money has two and adds up.
 std::string BillJson(const ledger::Bill& bill);
 
+// {"statement":1,"ledger":{"entry","hash","written"},"bill"}: the bill as above without idleness,
+// and the entry up to which the chain tells of it.
+std::string StatementJson(const ledger::BillStatement& statement);
+
 }  // namespace tranche

@@ -84,7 +84,9 @@ int RunServe(const ServeFlags& flags, std::ostream& err) {
 
 int RunLedger(Commands& commands, std::ostream& out, std::ostream& err) {
   if (commands.ledger_command == "verify") {
-    return LedgerVerify(commands.ledger.path, commands.format == "json", out, err);
+    const bool json = commands.format == "json";
+    if (!commands.statement_file) return LedgerVerify(commands.ledger.path, json, out, err);
+    return LedgerProve(commands.ledger.path, *commands.statement_file, json, out, err);
   }
   if (commands.ledger_command == "report" && commands.ledger.path.empty()) {
     const absl::StatusOr<std::string> query = LedgerQueryOf(commands.ledger);
@@ -103,6 +105,11 @@ int RunLedger(Commands& commands, std::ostream& out, std::ostream& err) {
   if (commands.ledger_command == "bill") {
     commands.client.server = commands.servers["bill"];
     return LedgerBill({commands.ledger, commands.bill_by}, commands.client, out, err);
+  }
+  if (commands.ledger_command == "statement") {
+    commands.client.server = commands.servers["statement"];
+    return LedgerStatement({{commands.ledger, commands.bill_by}, commands.month}, commands.client,
+                           out, err);
   }
   if (commands.ledger_command == "repair-clock") {
     return LedgerRepairClock(commands.ledger.path, out, err);

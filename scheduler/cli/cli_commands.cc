@@ -271,20 +271,21 @@ void AddExport(CLI::App& app, Commands& commands) {
                  {{"export kueue -f quotas.yaml",
                    "ClusterQueues, Cohorts, flavors and LocalQueues of Kueue"}});
   command->require_subcommand(1);
-  File(
-      command->add_subcommand("kueue", "of Kueue, which then admits what Tranche places")
-          ->add_option("-f,--file", commands.export_files,
-                       "YAML or JSON with GPUQuotas, GPUPools, Nodes and Namespaces; - is standard "
-                       "input"))
+  File(command->add_subcommand("kueue", "of Kueue, which then admits what Tranche places")
+           ->add_option("-f,--file", commands.export_files,
+                        "YAML or JSON with GPUQuotas, GPUPools, Nodes, Namespaces; - is stdin"))
       ->required()
       ->take_all();
 }
 
+void AddSpan(CLI::App& command, LedgerSpan& span, const char* from, const char* to) {
+  const std::string form = "RFC 3339, or a date (UTC)";
+  command.add_option("--from", span.from, form + "; default " + from)->type_name("TIME");
+  command.add_option("--to", span.to, form + ", exclusive; default " + to)->type_name("TIME");
+}
+
 void AddLedgerSpan(CLI::App& command, LedgerSpan& span) {
-  command.add_option("--from", span.from, "RFC 3339, or a date (UTC); default the first entry")
-      ->type_name("TIME");
-  command.add_option("--to", span.to, "RFC 3339, or a date (UTC), exclusive; default the last")
-      ->type_name("TIME");
+  AddSpan(command, span, "the first entry", "the last");
   command.add_option("--leaf", span.leaf, "of one team only")->type_name("QUOTA");
 }
 
@@ -293,36 +294,40 @@ void AddLedger(CLI::App& app, Commands& commands) {
       app, kFileGroup, "ledger", "read a ledger file, or mend its clock",
       {{"ledger report --from 2026-11-01", "GPU-hours since then, of the server's ledger"},
        {"ledger report --ledger ledger.db", "of a file"},
-       {"ledger bill --from 2026-11-01 --by team", "what teams' use costs since then"}});
+       {"ledger bill --from 2026-11-01 --by team", "what teams' use costs since then"},
+       {"ledger statement --month 2026-10", "what October cost, to be proven later"}});
   ledger->require_subcommand(1);
   const auto add = [&](const char* name, const char* what) {
     CLI::App* const command = ledger->add_subcommand(name, what);
-    CLI::Option* const file =
-        File(command->add_option("--ledger", commands.ledger.path, "the file"));
-    if (command->get_name() != "report" && command->get_name() != "bill") file->required();
+    auto* const file = File(command->add_option("--ledger", commands.ledger.path, "the file"));
+    const std::string& word = command->get_name();
+    if (word != "report" && word != "bill" && word != "statement") file->required();
     command->callback([&commands, name] { commands.ledger_command = name; });
     return command;
   };
-  AddOutput(*add("verify", "check every entry, sum and hash"), commands.format);
+  CLI::App* const verify = add("verify", "check every entry, sum and hash");
+  AddOutput(*verify, commands.format);
+  File(verify->add_option("--statement", commands.statement_file, "prove what statement wrote"));
   CLI::App* const report =
       add("report", "GPU-hours by team and GPU model; without --ledger the server's");
   AddLedgerSpan(*report, commands.ledger);
   AddClientOptions(*report, commands);
   CLI::App* const bill =
       add("bill", "what use costs, and the rest of the fleet; without --ledger the server's");
-  bill->add_option("--from", commands.ledger.from,
-                   "RFC 3339, or a date (UTC); default the first of the month")
-      ->type_name("TIME");
-  bill->add_option("--to", commands.ledger.to,
-                   "RFC 3339, or a date (UTC), exclusive; default the last")
-      ->type_name("TIME");
-  OneOf(bill->add_option("--by", commands.bill_by, "what a row is of"),
-        {"team", "namespace", "model", "pool", "day"})
-      ->capture_default_str();
+  AddSpan(*bill, commands.ledger, "the first of the month", "the last");
   bill->add_option("-o,--output", commands.client.output, "how the bill is written")
       ->type_name(kBillFormats)
       ->capture_default_str();
-  AddServerOptions(*bill, commands);
+  CLI::App* const statement =
+      add("statement", "what a month cost, for verify; without --ledger by the server's");
+  AddSpan(*statement, commands.ledger, "the first of its month", "the end of the last month");
+  statement->add_option("--month", commands.month, "in place of both")->type_name("YYYY-MM");
+  for (CLI::App* const command : {bill, statement}) {
+    OneOf(command->add_option("--by", commands.bill_by, "what a row is of"),
+          {"team", "namespace", "model", "pool", "day"})
+        ->capture_default_str();
+    AddServerOptions(*command, commands);
+  }
   CLI::App* const to_file = add("export", "who used what, when, on which devices");
   AddLedgerSpan(*to_file, commands.ledger);
   OneOf(to_file->add_option("-o,--output", commands.export_format, "how the rows are written"),

@@ -64,6 +64,8 @@ struct Commands {
   std::string edits_file;
   std::vector<std::string> validate_files;
   std::vector<std::string> export_files;
+  std::optional<std::string> statement_file;
+  std::optional<std::string> month;
   std::string ledger_command;
   replay::ReplayOptions replay;
   LedgerSpan ledger;

@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <chrono>
 #include <iostream>
+#include <sstream>
 #include <string_view>
 
 #include "absl/status/status.h"
@@ -14,11 +15,13 @@
 #include "quota/tree/charge.h"
 #include "scheduler/api/ledger_json.h"
 #include "scheduler/cli/cli_ask.h"
+#include "scheduler/cli/ledger/bill_text.h"
+#include "scheduler/cli/ledger/statement_proof.h"
 #include "scheduler/cli/output/exit_code.h"
 #include "scheduler/cli/output/json.h"
 #include "scheduler/cli/output/output_format.h"
 #include "scheduler/cli/output/table.h"
-#include "scheduler/cli/output/words.h"
+#include "scheduler/embedded/text_file.h"
 #include "scheduler/kube/transport/server_url.h"
 #include "scheduler/ledger/sqlite_ledger.h"
 #include "scheduler/wire/json/json.h"
@@ -29,6 +32,7 @@ namespace tranche {
 namespace {
 
 constexpr int kBad = 1;
+constexpr std::size_t kMostStatementBytes = std::size_t{64} << 20U;
 
 int EndWith(std::ostream& err, const absl::Status& status) {
   err << "tranche: " << std::string(status.message()) << '\n';
@@ -94,22 +98,6 @@ class Progress {
   bool shown_ = false;
   std::chrono::steady_clock::time_point last_ = std::chrono::steady_clock::now();
 };
-
-// RFC 4180, guarded against spreadsheets that run what looks like a formula.
-std::string CsvText(std::string_view text) {
-  std::string cell;
-  if (!text.empty() && std::string_view("=+-@\t\r").find(text[0]) != std::string_view::npos) {
-    cell = "'";
-  }
-  cell += text;
-  if (cell.find_first_of(",\"\r\n") == std::string::npos) return cell;
-  std::string quoted = "\"";
-  for (const char c : cell) {
-    if (c == '"') quoted += '"';
-    quoted += c;
-  }
-  return quoted + '"';
-}
 
 // One value of a row, under the same name in both formats.
 struct RowField {
@@ -301,104 +289,6 @@ int LedgerReport(const LedgerReportOptions& options, std::ostream& out, std::ost
 
 namespace {
 
-// Older servers do not tell of it, nor is it known where nobody measures.
-bool TellsIdle(const Json& bill) {
-  return bill.contains("idle") && Text(bill.at("idle"), "gpuHours") != "0.000";
-}
-
-// One line of a bill: a row, or one of the parts below them. `idle`: nullopt where no line has it.
-std::vector<std::string> BillCells(const std::string& key, const Json& part,
-                                   const std::optional<std::string>& idle) {
-  std::vector<std::string> cells = {key, Text(part, "gpuHours")};
-  if (idle) cells.push_back(*idle);
-  cells.insert(cells.end(), {Text(part, "unpricedGpuHours"), Text(part, "cost")});
-  return cells;
-}
-
-int PrintBill(const Json& bill, std::ostream& out) {
-  std::string title = Text(bill, "by");
-  std::ranges::transform(title, title.begin(), [](char c) {
-    return c >= 'a' && c <= 'z' ? static_cast<char>(c - 'a' + 'A') : c;
-  });
-  const bool priced = !bill.at("currency").is_null();
-  const bool tells_idle = TellsIdle(bill);
-  std::vector<std::string> titles = {title, "GPU-HOURS"};
-  if (tells_idle) titles.emplace_back("IDLE");
-  titles.insert(titles.end(), {"UNPRICED", priced ? Text(bill, "currency") : "COST"});
-  Table table(titles);
-  for (const Json& row : bill.at("rows")) {
-    table.Add(BillCells(Text(row, "key"), row,
-                        tells_idle ? std::optional(Text(row, "idleGpuHours")) : std::nullopt));
-  }
-  for (const std::string part : {"used", "free", "refunded", "fleet"}) {
-    const bool has_it = tells_idle && part == "used";
-    const std::string idle = has_it ? Text(bill.at("idle"), "gpuHours") : "";
-    table.Add(BillCells(part, bill.at(part), tells_idle ? std::optional(idle) : std::nullopt));
-  }
-  out << table.Text(TerminalOf(out));
-  if (tells_idle) {
-    out << fmt::format("{} of the GPU-hours used did nothing, for {}\n",
-                       Text(bill.at("idle"), "gpuHours"), Text(bill.at("idle"), "cost"));
-  }
-  const auto known = [&](const char* what, const char* from, const char* missing) {
-    out << (bill.at(from).is_null() ? fmt::format("{}\n", missing)
-                                    : fmt::format("{} known from {}\n", what, Text(bill, from)));
-  };
-  known("the fleet is", "fleetKnownFrom",
-        "the ledger does not tell of the fleet: nothing is billed");
-  known("prices are", "pricesKnownFrom", "the ledger does not tell of prices: nothing is billed");
-  if (Text(bill, "unknownGpuHours") != "0.000") {
-    out << fmt::format("{} GPU-hours were used on nodes that the ledger did not tell of then\n",
-                       Text(bill, "unknownGpuHours"));
-  }
-  if (Text(bill, "restoredGpuHours") != "0.000") {
-    out << fmt::format("{} GPU-hours were taken over from checkpoints and are not billed\n",
-                       Text(bill, "restoredGpuHours"));
-  }
-  return kExitDone;
-}
-
-// FOCUS 1.2, the columns that a cluster can tell; what is ours alone begins with x_.
-constexpr std::string_view kFocusTitles =
-    "BilledCost,BillingCurrency,BillingPeriodStart,BillingPeriodEnd,ChargeCategory,"
-    "ChargeDescription,ChargePeriodStart,ChargePeriodEnd,ConsumedQuantity,ConsumedUnit,"
-    "EffectiveCost,ProviderName,ResourceId,ResourceType,ServiceCategory,ServiceName,SubAccountId,"
-    "SubAccountName,x_UnpricedQuantity,x_IdleQuantity";
-
-std::string FocusLine(const Json& bill, const std::string& what, const std::string& key,
-                      const Json& part) {
-  const std::string by = Text(bill, "by");
-  const bool is_row = what == "used";
-  const std::string account = is_row && (by == "team" || by == "namespace") ? key : "";
-  const std::string resource = is_row && (by == "model" || by == "pool") ? key : "";
-  std::string from = Text(bill, "from");
-  std::string to = Text(bill, "to");
-  const std::string period = fmt::format("{},{}", from, to);
-  const std::optional<Instant> day =
-      is_row && by == "day" ? wire::ParseTime(key + "T00:00:00Z") : std::nullopt;
-  if (day) {
-    from = std::max(from, wire::FormatTime(*day));
-    to = std::min(to, wire::FormatTime(*day + std::chrono::hours(24)));
-  }
-  const std::string cost = Text(part, "cost");
-  constexpr const char* kLine =
-      "{},{},{},Usage,{},{},{},{},GPU-Hours,{},Tranche,{},{},Compute,GPU,{},{},{},{}\r\n";
-  return fmt::format(kLine, cost, bill.at("currency").is_null() ? "" : Text(bill, "currency"),
-                     period, what, from, to, Text(part, "gpuHours"), cost, CsvText(resource),
-                     resource.empty() ? "" : CsvText(by), CsvText(account), CsvText(account),
-                     Text(part, "unpricedGpuHours"),
-                     part.contains("idleGpuHours") ? Text(part, "idleGpuHours") : "");
-}
-
-void PrintFocus(const Json& bill, std::ostream& out) {
-  std::string text = std::string(kFocusTitles) + "\r\n";
-  for (const Json& row : bill.at("rows")) text += FocusLine(bill, "used", row.at("key"), row);
-  for (const char* const part : {"free", "refunded"}) {
-    text += FocusLine(bill, part, "", bill.at(part));
-  }
-  out << text;
-}
-
 absl::StatusOr<ledger::BillQuery> BillQueryOf(const LedgerBillOptions& options) {
   TRANCHE_ASSIGN_OR_RETURN(const ledger::ReportQuery span, QueryOf(options.span));
   const std::optional<ledger::BillBy> by = ledger::ParseBillBy(options.by);
@@ -456,6 +346,100 @@ int LedgerBill(const LedgerBillOptions& options, const ClientOptions& client, st
   } catch (const Json::exception& error) {
     return FailOfForm(err, error);
   }
+}
+
+namespace {
+
+// "2026-11": from its first moment to the next month's.
+absl::Status SetMonth(const std::string& text, ledger::BillQuery& query) {
+  const std::optional<Instant> first = wire::ParseTime(text + "-01T00:00:00Z");
+  constexpr std::size_t kMonth = 7;
+  if (!first || text.size() != kMonth) {
+    return absl::InvalidArgumentError(
+        fmt::format("--month: expected YYYY-MM, found {}", wire::Quoted(text)));
+  }
+  query.from = *first;
+  const std::chrono::year_month_day day(std::chrono::floor<std::chrono::days>(*first));
+  query.to = std::chrono::sys_days((day.year() / day.month() + std::chrono::months(1)) / 1);
+  return absl::OkStatus();
+}
+
+absl::StatusOr<ledger::BillQuery> StatementQueryOf(const LedgerStatementOptions& options) {
+  TRANCHE_ASSIGN_OR_RETURN(ledger::BillQuery query, BillQueryOf(options.bill));
+  if (!options.month) return query;
+  if (options.bill.span.from || options.bill.span.to) {
+    return absl::InvalidArgumentError("expected --month or --from and --to, found both");
+  }
+  TRANCHE_RETURN_IF_ERROR(SetMonth(*options.month, query));
+  return query;
+}
+
+absl::StatusOr<std::string> ReadStatement(const std::string& path, const ledger::BillQuery& query) {
+  TRANCHE_ASSIGN_OR_RETURN(ledger::Reader reader, ledger::Reader::Open(path));
+  TRANCHE_ASSIGN_OR_RETURN(const ledger::BillStatement statement, reader.MakeStatement(query));
+  return StatementJson(statement);
+}
+
+}  // namespace
+
+int LedgerStatement(const LedgerStatementOptions& options, const ClientOptions& client,
+                    std::ostream& out, std::ostream& err) {
+  const absl::StatusOr<ledger::BillQuery> query = StatementQueryOf(options);
+  if (!query.ok()) return EndWith(err, query.status());
+  if (!options.bill.span.path.empty()) {
+    const absl::StatusOr<std::string> text = ReadStatement(options.bill.span.path, *query);
+    if (!text.ok()) return EndWith(err, text.status());
+    out << *text << '\n';
+    return kExitDone;
+  }
+  const absl::StatusOr<Server> server = ReadServerFlags(client.server);
+  if (!server.ok()) return Fail(err, server.status());
+  std::string target = fmt::format("/api/v1/ledger/statement?by={}", options.bill.by);
+  const auto add = [&target](const char* name, Instant at) {
+    target += fmt::format("&{}={}", name, kube::PercentEncoded(wire::FormatTime(at)));
+  };
+  if (query->from != Instant::min()) add("from", query->from);
+  if (query->to != Instant::max()) add("to", query->to);
+  int code = kExitUsage;
+  const std::optional<Answer> told = AskServer(*server, "GET", target, "", err, code);
+  if (!told) return code;
+  out << told->body << (told->body.ends_with('\n') ? "" : "\n");
+  return kExitDone;
+}
+
+int LedgerProve(const std::string& path, const std::string& statement, bool json, std::ostream& out,
+                std::ostream& err) {
+  const auto text = embedded::ReadTextFile(statement, kMostStatementBytes, 0);
+  if (!text.ok()) return EndWith(err, text.status());
+  const absl::StatusOr<StatedBill> stated = ReadStatedBill(*text);
+  if (!stated.ok()) {
+    return EndWith(err, absl::InvalidArgumentError(fmt::format(
+                            "{}: {}", statement, std::string(stated.status().message()))));
+  }
+  // A chain that does not hold proves nothing.
+  std::ostringstream sound;
+  if (const int code = LedgerVerify(path, json, sound, err); code != kExitDone) {
+    out << sound.str();
+    return code;
+  }
+  if (!json) out << sound.str();
+  absl::StatusOr<ledger::Reader> reader = ledger::Reader::Open(path);
+  if (!reader.ok()) return EndWith(err, reader.status());
+  const absl::StatusOr<StatementProof> proof = ProveStatement(*reader, *stated);
+  if (!proof.ok()) return EndWith(err, proof.status());
+  const std::vector<std::string>& faults = proof->faults;
+  if (json) {
+    out << wire::Dump({{"proven", faults.empty()}, {"faults", faults}, {"since", proof->since}})
+        << '\n';
+  } else {
+    for (const std::string& fault : faults) out << fault << '\n';
+    if (faults.empty()) out << proof->proven << '\n';
+    for (const std::string& change : proof->since) out << "since then " << change << '\n';
+  }
+  if (faults.empty()) return kExitDone;
+  return EndWith(
+      err, absl::DataLossError(fmt::format(
+               "expected {} to be what {} said then, found that it is not", statement, path)));
 }
 
 int LedgerExport(const LedgerExportOptions& options, std::ostream& out, std::ostream& err) {

@@ -1,5 +1,5 @@
-// `tranche ledger verify|report|bill|export|repair-clock`: a ledger file read beside its server or
-// without one, and the one repair there is.
+// `tranche ledger verify|report|bill|statement|export|repair-clock`: a ledger file read beside its
+// server or without one, and the one repair there is.
 //
 // Each returns the exit code: 0 done, 1 the ledger is bad, 2 usage (no such file, no ledger, a time
 // that cannot be read); what is wrong is one line on `err`. Open intervals count up to the newest
@@ -45,6 +45,19 @@ struct LedgerBillOptions {
 };
 int LedgerBill(const LedgerBillOptions& options, const ClientOptions& client, std::ostream& out,
                std::ostream& err);
+
+// What a span that is over cost, as JSON, with the place in the chain by which LedgerProve knows
+// it.
+struct LedgerStatementOptions {
+  LedgerBillOptions bill;            // from and to, both nullopt: the last month
+  std::optional<std::string> month;  // "2026-11" in place of them
+};
+int LedgerStatement(const LedgerStatementOptions& options, const ClientOptions& client,
+                    std::ostream& out, std::ostream& err);
+// Is the ledger sound, and the statement in file `statement` what it said when that was made? 1
+// where not. As JSON: {"proven":true,"faults":[],"since":["..."]}.
+int LedgerProve(const std::string& path, const std::string& statement, bool json, std::ostream& out,
+                std::ostream& err);
 
 enum class ExportFormat { kCsv, kJson };
 struct LedgerExportOptions {

@@ -1,7 +1,7 @@
 // The intervals of pods with their devices and GPU time: one row per interval and model.
 //
 // Entries never change, so pieces read one after another, each in its own short transaction, fit
-// together: everything is as of the newest entry when the export began.
+// together: everything is as of the newest entry when the export began, or of an earlier one.
 
 #include <algorithm>
 #include <limits>
@@ -36,15 +36,17 @@ struct Refund {
 
 class Exporter {
  public:
-  Exporter(Database& database, const ReportQuery& query)
+  Exporter(Database& database, const ReportQuery& query, std::optional<int64_t> as_of)
       : database_(database),
         query_(query),
+        as_of_(as_of),
         from_(query.from ? MillisOf(*query.from) : std::numeric_limits<int64_t>::min()),
         to_(std::min(MillisOf(query.to.value_or(query.now)), MillisOf(query.now))) {}
 
   absl::Status Run(const std::function<void(const ExportRow&)>& give) {
     absl::Status status = PrepareAll();
     if (status.ok()) status = FindOpen();
+    if (status.ok() && as_of_) status = FindStillOpen();
     if (status.ok()) status = FindClosed();
     if (!status.ok()) return status;
     std::sort(candidates_.begin(), candidates_.end(),
@@ -82,7 +84,7 @@ class Exporter {
          "WHERE p.entry = ? AND a.kind = ? ORDER BY a.model"},
         {&refunds_,
          "SELECT s.id, s.at, e.at FROM entry s JOIN entry e ON e.id = s.id + 1 "
-         "WHERE s.interval = ? AND s.kind = 5 ORDER BY s.id"},
+         "WHERE s.interval = ? AND s.kind = 5 AND s.id < ? ORDER BY s.id"},
     };
     for (const auto& [statement, sql] : all) {
       TRANCHE_ASSIGN_OR_RETURN(*statement, database_.Prepare(sql));
@@ -100,11 +102,32 @@ class Exporter {
       TRANCHE_ASSIGN_OR_RETURN(const bool row, rows->Row());
       if (!row) return absl::OkStatus();
       if (rows->Integer(0) == 0) {
-        newest_ = rows->Integer(3);
-      } else if (rows->Integer(2) < to_ || (!query_.to && rows->Integer(2) == to_)) {
-        // One that has only just begun is open as much as any other.
-        candidates_.push_back({rows->Integer(2), kForever, rows->Integer(0), rows->Integer(1), 0});
+        newest_ = as_of_.value_or(rows->Integer(3));
+      } else {
+        AddOpen(rows->Integer(0), rows->Integer(1), rows->Integer(2));
       }
+    }
+  }
+
+  void AddOpen(int64_t interval, int64_t entry, int64_t start) {
+    if (as_of_ && entry > *as_of_) return;
+    // One that has only just begun is open as much as any other.
+    if (start < to_ || (!query_.to && start == to_)) {
+      candidates_.push_back({start, kForever, interval, entry, 0});
+    }
+  }
+
+  // What was open as of an earlier entry and has ended, or come to nothing, since.
+  absl::Status FindStillOpen() {
+    absl::StatusOr<Statement> rows = database_.Prepare(
+        "SELECT o.interval, o.id, o.at FROM entry e JOIN entry o ON o.interval = e.interval "
+        "AND o.kind = 1 AND o.kind <= 4 WHERE e.id > ? AND e.kind IN (3, 4)");
+    if (!rows.ok()) return rows.status();
+    rows->Bind(*as_of_);
+    while (true) {
+      TRANCHE_ASSIGN_OR_RETURN(const bool row, rows->Row());
+      if (!row) return absl::OkStatus();
+      AddOpen(rows->Integer(0), rows->Integer(1), rows->Integer(2));
     }
   }
 
@@ -193,7 +216,8 @@ class Exporter {
 
   absl::StatusOr<std::vector<Refund>> Refunds(int64_t interval) {
     std::vector<Refund> refunds;
-    refunds_.Bind(interval);
+    // Its end is the entry after it.
+    refunds_.Bind(interval, newest_);
     while (true) {
       TRANCHE_ASSIGN_OR_RETURN(const bool row, refunds_.Row());
       if (!row) return refunds;
@@ -204,6 +228,7 @@ class Exporter {
 
   Database& database_;
   const ReportQuery& query_;
+  const std::optional<int64_t> as_of_;
   const int64_t from_;
   const int64_t to_;
   int64_t newest_ = 0;
@@ -218,8 +243,9 @@ class Exporter {
 }  // namespace
 
 absl::Status ExportIntervals(Database& database, const ReportQuery& query,
-                             const std::function<void(const ExportRow&)>& row) {
-  return Exporter(database, query).Run(row);
+                             const std::function<void(const ExportRow&)>& row,
+                             std::optional<int64_t> as_of) {
+  return Exporter(database, query, as_of).Run(row);
 }
 
 }  // namespace tranche::ledger

@@ -1,7 +1,9 @@
 // What a Reader answers, as functions of a connection; reader.h says what each returns.
 #pragma once
 
+#include <cstdint>
 #include <functional>
+#include <optional>
 #include <vector>
 
 #include "absl/status/status.h"
@@ -23,10 +25,15 @@ absl::StatusOr<std::vector<ReportRow>> SumUsage(Database& database, const Report
 
 absl::StatusOr<std::vector<RestoredRow>> RestoredUses(Database& database, const ReportQuery& query);
 
+// As much of it as lies in [from, to), evenly over its span.
+GpuTime RestoredWithin(const RestoredRow& row, Instant from, Instant to);
+
 // All that the entries say of the fleet, ascending entry.
 absl::StatusOr<std::vector<FleetEntry>> FleetEntries(Database& database);
 
+// `as_of`: as if that entry were the newest; nullopt: the newest is.
 absl::Status ExportIntervals(Database& database, const ReportQuery& query,
-                             const std::function<void(const ExportRow&)>& row);
+                             const std::function<void(const ExportRow&)>& row,
+                             std::optional<int64_t> as_of = {});
 
 }  // namespace tranche::ledger

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <map>
 #include <utility>
 
 #include "scheduler/ledger/files.h"
@@ -89,6 +90,22 @@ absl::StatusOr<std::vector<RestoredRow>> Reader::Restored(const ReportQuery& que
   return RestoredUses(impl_->database, query);
 }
 
+absl::StatusOr<std::optional<ChainPoint>> Reader::PointAt(int64_t entry) {
+  TRANCHE_ASSIGN_OR_RETURN(
+      Statement row, impl_->database.Prepare("SELECT id, hash, written FROM entry WHERE id = ?"));
+  row.Bind(entry);
+  TRANCHE_ASSIGN_OR_RETURN(const bool found, row.Row());
+  if (!found) return std::optional<ChainPoint>();
+  return ChainPoint{row.Integer(0), Hex(std::string(row.Bytes(1))),
+                    Instant(Millis(row.Integer(2)))};
+}
+
+absl::StatusOr<std::optional<ChainPoint>> Reader::Newest() {
+  TRANCHE_ASSIGN_OR_RETURN(const int64_t entry,
+                           impl_->database.Integer("SELECT coalesce(max(id), 0) FROM entry"));
+  return PointAt(entry);
+}
+
 absl::StatusOr<Bill> Reader::MakeBill(BillQuery query) {
   TRANCHE_ASSIGN_OR_RETURN(const Instant last, LastTime());
   query.to = std::min(query.to, last);
@@ -118,14 +135,40 @@ absl::StatusOr<Bill> Reader::MakeBill(BillQuery query) {
     }
     uses.push_back(std::move(use));
   };
-  TRANCHE_RETURN_IF_ERROR(Export(span, add));
-  TRANCHE_ASSIGN_OR_RETURN(const std::vector<FleetEntry> fleet, FleetEntries(impl_->database));
+  TRANCHE_RETURN_IF_ERROR(ExportIntervals(impl_->database, span, add, query.as_of));
+  TRANCHE_ASSIGN_OR_RETURN(std::vector<FleetEntry> fleet, FleetEntries(impl_->database));
+  if (query.as_of) {
+    std::erase_if(fleet, [&](const FleetEntry& entry) { return entry.entry > *query.as_of; });
+  }
   TRANCHE_ASSIGN_OR_RETURN(Bill bill, SumBill(query, fleet, uses));
-  TRANCHE_ASSIGN_OR_RETURN(const std::vector<ReportRow> rows, Report(span));
-  for (const ReportRow& row : rows) {
-    bill.restored += std::max(row.restored.compute, row.restored.memory) / kUnitWeight;
+  TRANCHE_ASSIGN_OR_RETURN(const std::vector<RestoredRow> restored,
+                           RestoredUses(impl_->database, span));
+  std::map<std::pair<std::string, std::string>, GpuTime> sums;  // by leaf, model
+  for (const RestoredRow& row : restored) {
+    if (query.as_of && row.entry > *query.as_of) continue;
+    sums[{row.leaf, row.model}] += RestoredWithin(row, query.from, query.to);
+  }
+  for (const auto& [line, time] : sums) {
+    bill.restored += std::max(time.compute, time.memory) / kUnitWeight;
   }
   return bill;
+}
+
+absl::StatusOr<BillStatement> Reader::MakeStatement(BillQuery query) {
+  TRANCHE_ASSIGN_OR_RETURN(const Instant last, LastTime());
+  TRANCHE_ASSIGN_OR_RETURN(std::optional<ChainPoint> newest, Newest());
+  if (!newest) return absl::FailedPreconditionError("expected a ledger with entries, found none");
+  if (query.to == Instant::max()) query.to = MonthOf(last + Millis(1));
+  if (query.from == Instant::min()) query.from = MonthOf(query.to);
+  if (query.to > last) {
+    return absl::InvalidArgumentError(
+        fmt::format("to: expected the end of a span that is over, found {}; the ledger knows of "
+                    "time until {}",
+                    FormatDay(query.to), FormatDay(last)));
+  }
+  query.as_of = newest->entry;
+  TRANCHE_ASSIGN_OR_RETURN(Bill bill, MakeBill(query));
+  return BillStatement{*std::move(newest), std::move(bill)};
 }
 
 absl::StatusOr<RecordedPast> Reader::Past(Instant since, Instant until) {

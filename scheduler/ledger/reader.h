@@ -30,6 +30,13 @@ struct VerifyReport {
   std::vector<std::string> faults;
 };
 
+// An entry and the hash of the chain up to it: all that was written by then.
+struct ChainPoint {
+  int64_t entry = 0;
+  std::string hash;  // hex
+  Instant written;
+};
+
 struct ReportRow {
   std::string leaf;  // "" for pods of no leaf
   std::string model;
@@ -37,8 +44,15 @@ struct ReportRow {
   GpuTime restored;  // of it, taken over from checkpoints
 };
 
+// What a span cost, as the ledger said when an entry was its newest.
+struct BillStatement {
+  ChainPoint point;
+  Bill bill;  // its idleness is in no chain
+};
+
 // GPU time of a leaf and model that was taken over from a checkpoint.
 struct RestoredRow {
+  int64_t entry = 0;
   std::string leaf;
   std::string model;
   TimeSpan span;  // the entry's: known is the sum over it, not when in it
@@ -83,6 +97,10 @@ class Reader {
   // The newest time the ledger knows of: of an entry or a heartbeat. What is open is known to have
   // been in use until then. Errors: DataLoss.
   absl::StatusOr<Instant> LastTime();
+  // The newest entry; nullopt: there is none. Errors: DataLoss.
+  absl::StatusOr<std::optional<ChainPoint>> Newest();
+  // nullopt: there is no such entry.
+  absl::StatusOr<std::optional<ChainPoint>> PointAt(int64_t entry);
   // integrity_check, foreign_key_check, rules 1 to 6, and the head file beside the ledger.
   // `progress(done, total)` in entries.
   absl::StatusOr<VerifyReport> Verify(
@@ -96,6 +114,11 @@ class Reader {
   // What use and fleet cost; `to` is no later than the newest time the ledger knows of. Errors: as
   // of SumBill. Some 150 bytes for each interval in the span.
   absl::StatusOr<Bill> MakeBill(BillQuery query);
+  // The same of a span that is over, with the place in the chain by which it can be proven later.
+  // `to` Instant::max(): the end of the last month; `from` Instant::min(): the first of its month.
+  // Errors: as of MakeBill, InvalidArgument (the span is not over), FailedPrecondition (the ledger
+  // is empty).
+  absl::StatusOr<BillStatement> MakeStatement(BillQuery query);
   // What happened between the two, and what was so when it began. Errors: DataLoss.
   absl::StatusOr<RecordedPast> Past(Instant since, Instant until);
   // Of them the pods that came last. Errors: DataLoss.

@@ -18,6 +18,11 @@
 namespace tranche::ledger {
 namespace {
 
+// amount x part / length, rounded down; the product alone may not fit.
+Int128 Share(Int128 amount, int64_t part, int64_t length) {
+  return amount / length * part + amount % length * part / length;
+}
+
 struct Change {
   int64_t at = 0;
   int64_t account = 0;
@@ -47,13 +52,9 @@ class Usage {
     sum->memory += (change.memory * span - change.memory_moment) * weight;
   }
 
-  // What was taken over, evenly over its span, as far as that lies in [from, to).
   void AddRestored(const RestoredRow& row, Instant from, Instant to) {
-    const int64_t length = (row.span.end - row.span.start).count();
-    const int64_t part = (std::min(row.span.end, to) - std::max(row.span.start, from)).count();
-    if (part <= 0) return;
-    const GpuTime share{Share(row.time.compute, part, length),
-                        Share(row.time.memory, part, length)};
+    const GpuTime share = RestoredWithin(row, from, to);
+    if (share == GpuTime{}) return;
     sums_[{row.leaf, row.model}] += share;
     restored_[{row.leaf, row.model}] += share;
   }
@@ -70,11 +71,6 @@ class Usage {
   }
 
  private:
-  // amount x part / length, rounded down; the product alone may not fit.
-  static Int128 Share(Int128 amount, int64_t part, int64_t length) {
-    return amount / length * part + amount % length * part / length;
-  }
-
   std::map<std::pair<std::string, std::string>, GpuTime> sums_;  // by leaf, model
   std::map<std::pair<std::string, std::string>, GpuTime> restored_;
   std::map<int64_t, std::pair<GpuTime*, int>> lines_;  // by account
@@ -130,6 +126,13 @@ absl::Status AddDayOf(Database& database, const Edge& edge, Usage& usage) {
 
 }  // namespace
 
+GpuTime RestoredWithin(const RestoredRow& row, Instant from, Instant to) {
+  const int64_t length = (row.span.end - row.span.start).count();
+  const int64_t part = (std::min(row.span.end, to) - std::max(row.span.start, from)).count();
+  if (part <= 0) return {};
+  return {Share(row.time.compute, part, length), Share(row.time.memory, part, length)};
+}
+
 absl::StatusOr<std::vector<RestoredRow>> RestoredUses(Database& database,
                                                       const ReportQuery& query) {
   std::vector<RestoredRow> result;
@@ -137,13 +140,15 @@ absl::StatusOr<std::vector<RestoredRow>> RestoredUses(Database& database,
   if (!known) return result;
   absl::StatusOr<Statement> rows = database.Prepare(
       "SELECT r.name, r.model, r.start, r.until, r.compute, r.memory, r.source, r.source_entry, "
-      "e.at FROM restored r JOIN entry e ON e.id = r.entry WHERE r.of = 'leaf' ORDER BY r.entry");
+      "e.at, r.entry FROM restored r JOIN entry e ON e.id = r.entry WHERE r.of = 'leaf' ORDER BY "
+      "r.entry");
   if (!rows.ok()) return rows.status();
   const int64_t to = std::min(MillisOf(query.to.value_or(query.now)), MillisOf(query.now));
   while (true) {
     TRANCHE_ASSIGN_OR_RETURN(const bool row, rows->Row());
     if (!row) return result;
     RestoredRow use;
+    use.entry = rows->Integer(9);
     use.leaf = rows->Bytes(0);
     use.model = rows->Bytes(1);
     use.span = {Instant(Millis(rows->Integer(2))), Instant(Millis(rows->Integer(3)))};

@@ -58,7 +58,8 @@ RANKS = [
     ["scheduler/server/viewers"],
     ["scheduler/server"],
     ["scheduler/cli/output"],
-    ["scheduler/cli/screen", "scheduler/cli/mcp", "scheduler/cli/kueue", "scheduler/cli/replay"],
+    ["scheduler/cli/screen", "scheduler/cli/mcp", "scheduler/cli/kueue", "scheduler/cli/replay",
+     "scheduler/cli/ledger"],
     ["scheduler/cli"],
     ["bench", "test"],
 ]
@@ -78,7 +79,7 @@ _JSON_ROOMS = ["scheduler/wire/json", "scheduler/wire/records", "scheduler/wire/
                "scheduler/controllers", "scheduler/api/lists", "scheduler/api",
                "scheduler/api/foresight", "scheduler/api/sight", "scheduler/server",
                "scheduler/cli", "scheduler/cli/output", "scheduler/cli/mcp",
-               "scheduler/cli/replay", "scheduler/cli/kueue",
+               "scheduler/cli/replay", "scheduler/cli/kueue", "scheduler/cli/ledger",
                "policy/*.cc"]
 # Where threads share state; test/tidy/threads.sh has clang check the locks.
 _SHARED_ROOMS = ["scheduler/http", *_KUBE_ROOMS, "scheduler/embedded", "scheduler/ledger",

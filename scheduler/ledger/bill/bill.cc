@@ -127,11 +127,7 @@ bool IsIdle(const BillUse& use, int64_t at) {
   return after != use.idle.begin() && at < std::prev(after)->until;
 }
 
-std::string DayText(int64_t at) {
-  const std::chrono::year_month_day day(std::chrono::floor<std::chrono::days>(Instant(Millis(at))));
-  return fmt::format("{:04}-{:02}-{:02}", static_cast<int>(day.year()),
-                     static_cast<unsigned>(day.month()), static_cast<unsigned>(day.day()));
-}
+std::string DayText(int64_t at) { return FormatDay(Instant(Millis(at))); }
 
 int64_t DayEnd(int64_t at) {
   const int64_t into = (at % kDayMillis + kDayMillis) % kDayMillis;
@@ -390,6 +386,12 @@ std::string FormatBilledHours(Int128 quantity) {
   const Int128 thousandths = quantity * 1000 / kGpuHourQuantity;
   return fmt::format("{}.{:03}", static_cast<int64_t>(thousandths / 1000),
                      static_cast<int64_t>(thousandths % 1000));
+}
+
+std::string FormatDay(Instant at) {
+  const std::chrono::year_month_day day(std::chrono::floor<std::chrono::days>(at));
+  return fmt::format("{:04}-{:02}-{:02}", static_cast<int>(day.year()),
+                     static_cast<unsigned>(day.month()), static_cast<unsigned>(day.day()));
 }
 
 std::string FormatCents(int64_t cents) { return fmt::format("{}.{:02}", cents / 100, cents % 100); }

@@ -37,6 +37,8 @@ struct BillQuery {
   Instant from;
   Instant to;  // after `from`
   BillBy by = BillBy::kTeam;
+  // As the ledger said it when this entry was its newest; nullopt: as it says now.
+  std::optional<int64_t> as_of = {};
 };
 
 // The first moment of the month in UTC that the moment before `at` lies in.
@@ -113,6 +115,8 @@ absl::StatusOr<Bill> SumBill(const BillQuery& query, const std::vector<FleetEntr
 
 // quanta x ms as GPU-hours of three decimals, rounded down.
 std::string FormatBilledHours(Int128 quantity);
+// "2026-03-01", in UTC.
+std::string FormatDay(Instant at);
 // "12.30".
 std::string FormatCents(int64_t cents);
 

@@ -342,7 +342,8 @@ TEST(ApiTextTest, Ledger) {
   const GpuTime hour{kGpuHour, kGpuHour};
   EXPECT_EQ(
       LedgerReportJson({{"team-a", "h100", hour, {}}, {"team-\x01", "a100", hour, hour}},
-                       {{"team-a",
+                       {{0,
+                         "team-a",
                          "h100",
                          {Utc(2026, 1, 1), Utc(2026, 1, 2)},
                          hour,

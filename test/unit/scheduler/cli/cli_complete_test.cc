@@ -44,7 +44,7 @@ TEST_F(CompleteTest, CommandsFlagsValuesAndFiles) {
       {{"qu"}, {"queue", "quota"}},
       {{"to"}, {"top", "topology"}},
       {{"fly"}, {}},
-      {{"ledger", ""}, {"verify", "report", "bill", "export", "repair-clock"}},
+      {{"ledger", ""}, {"verify", "report", "bill", "statement", "export", "repair-clock"}},
       {{"topology", "b"}, {"best"}},
       {{"nodes", "--o"}, {"--output"}},
       {{"nodes", "-o"}, {"-o"}},

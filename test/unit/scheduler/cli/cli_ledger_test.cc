@@ -3,6 +3,7 @@
 
 #include <gmock/gmock.h>
 
+#include <fstream>
 #include <sstream>
 
 #include "scheduler/cli/cli_ask.h"
@@ -33,6 +34,21 @@ class CliLedgerTest : public ledger::LedgerTest {
                   ledger::Refund("uid-a", ledger::Minute(90), ledger::Minute(120))});
     file->Heartbeat(ledger::Minute(150) + Millis(250), {});
   }
+  // One node of two h200 at 2 USD an hour, from 10:00.
+  void WriteFleet() {
+    const auto file = MustOpen();
+    NodeTraits traits;
+    GpuPrice price;
+    price.name = "all";
+    price.micros_per_gpu_hour = 2'000'000;
+    price.currency = "USD";
+    file->NoteFleet({ledger::Minute(0),
+                     {{FleetKind::kNode, "node-1",
+                       ledger::NodeText({"node-1", {{"h200", 2}}, std::move(traits)})},
+                      {FleetKind::kPrice, "all", ledger::PriceText(price)}},
+                     true});
+    ASSERT_TRUE(Committed(*file));
+  }
   LedgerSpan Span() const { return {options_.path, {}, {}, {}}; }
 
   std::ostringstream out_;
@@ -62,20 +78,7 @@ TEST_F(CliLedgerTest, ReportAsJsonOfASpanAndALeaf) {
 }
 
 TEST_F(CliLedgerTest, BillIsATableJsonOrTheColumnsOfFocus) {
-  {
-    const auto file = MustOpen();
-    NodeTraits traits;
-    GpuPrice price;
-    price.name = "all";
-    price.micros_per_gpu_hour = 2'000'000;
-    price.currency = "USD";
-    file->NoteFleet({ledger::Minute(0),
-                     {{FleetKind::kNode, "node-1",
-                       ledger::NodeText({"node-1", {{"h200", 2}}, std::move(traits)})},
-                      {FleetKind::kPrice, "all", ledger::PriceText(price)}},
-                     true});
-    ASSERT_TRUE(Committed(*file));
-  }
+  WriteFleet();
   WriteTwoTeams();
   LedgerBillOptions options{Span(), "team"};
   options.span.from = "2026-03-01T10:00:00Z";
@@ -137,6 +140,120 @@ TEST_F(CliLedgerTest, ABillHasAColumnOfWhatDidNothingWhereThatIsKnown) {
                                      "refunded      0.500            0.500  0.00\n"
                                      "fleet         4.000            4.000  0.00\n"
                                      "1.000 of the GPU-hours used did nothing, for 0.00\n"));
+}
+
+// ---- statements
+
+class CliStatementTest : public CliLedgerTest {
+ protected:
+  // Of two hours, as a file.
+  void State() {
+    WriteFleet();
+    WriteTwoTeams();
+    LedgerStatementOptions options{{Span(), "team"}, {}};
+    options.bill.span.from = "2026-03-01T10:00:00Z";
+    options.bill.span.to = "2026-03-01T12:00:00Z";
+    ASSERT_EQ(LedgerStatement(options, ClientOptions(), out_, err_), 0) << err_.str();
+    text_ = out_.str();
+    out_.str("");
+  }
+  int Prove(const std::string& text, bool json = false) {
+    std::ofstream(path_) << text;
+    out_.str("");
+    err_.str("");
+    return LedgerProve(options_.path, path_, json, out_, err_);
+  }
+  std::string With(const std::string& old, const std::string& other) const {
+    std::string text = text_;
+    text.replace(text.find(old), old.size(), other);
+    return text;
+  }
+
+  const std::string path_ = folder_ + "/statement.json";
+  std::string text_;
+};
+
+TEST_F(CliStatementTest, IsProvenByTheLedgerThatMadeIt) {
+  State();
+  EXPECT_THAT(text_, StartsWith(R"({"statement":1,"ledger":{"entry":)"));
+  EXPECT_THAT(text_, testing::Not(HasSubstr("idle")));
+  EXPECT_EQ(Prove(text_), 0) << out_.str() << err_.str();
+  EXPECT_THAT(out_.str(), HasSubstr("by team from 2026-03-01T10:00:00Z to 2026-03-01T12:00:00Z the "
+                                    "fleet cost 8.00 USD\n"));
+  EXPECT_THAT(out_.str(), testing::Not(HasSubstr("since then")));
+  EXPECT_EQ(Prove(text_, true), 0);
+  EXPECT_EQ(out_.str(), R"({"proven":true,"faults":[],"since":[]})"
+                        "\n");
+}
+
+TEST_F(CliStatementTest, WhatWasEnteredLaterIsTold) {
+  State();
+  {
+    const auto file = MustOpen();
+    Write(*file, {ledger::Refund("uid-a", ledger::Minute(0), ledger::Minute(30), "LostWork")});
+  }
+  EXPECT_EQ(Prove(text_), 0) << out_.str() << err_.str();
+  EXPECT_THAT(out_.str(),
+              HasSubstr("since then /bill/refunded/cost: the ledger said \"1.00\", says "
+                        "now \"2.00\"\n"));
+}
+
+TEST_F(CliStatementTest, AnotherFigureIsFound) {
+  State();
+  EXPECT_EQ(Prove(With(R"("cost":"8.00")", R"("cost":"9.00")")), 1);
+  EXPECT_THAT(out_.str(),
+              HasSubstr("/bill/fleet/cost: the statement says \"9.00\", the ledger said "
+                        "\"8.00\"\n"));
+  EXPECT_THAT(err_.str(), HasSubstr("to be what"));
+}
+
+TEST_F(CliStatementTest, AnotherLedgersStatementIsNotThisOnes) {
+  State();
+  const std::size_t hash = text_.find("\"hash\":\"") + 8;
+  std::string other = text_;
+  other[hash] = other[hash] == '0' ? '1' : '0';
+  EXPECT_EQ(Prove(other), 1);
+  EXPECT_THAT(out_.str(), HasSubstr("it is of another ledger, or this one was put back"));
+  EXPECT_EQ(Prove(With("\"entry\":", "\"entry\":9")), 1);
+  EXPECT_THAT(out_.str(), HasSubstr("found no such entry"));
+}
+
+TEST_F(CliStatementTest, WhatIsNoStatementIsSaid) {
+  State();
+  const struct {
+    std::string text;
+    const char* said;
+  } rows[] = {
+      {"nonsense", "expected a statement of `ledger statement`, found no JSON"},
+      {With("\"statement\":1", "\"statement\":2"), "/statement: expected 1, the only version"},
+      {With("\"entry\":", "\"entri\":"),
+       "/ledger/entry: expected the number of an entry, found null"},
+      {With("\"by\":\"team\"", "\"by\":\"moon\""), "/bill/by: expected team, namespace"},
+      {With("\"from\":\"2026", "\"from\":\"year"), "/bill/from: expected a time as RFC 3339"},
+  };
+  for (const auto& row : rows) {
+    EXPECT_EQ(Prove(row.text), 2) << row.said;
+    EXPECT_THAT(err_.str(), HasSubstr(row.said));
+  }
+}
+
+TEST_F(CliStatementTest, IsOfOneMonthOrASpan) {
+  WriteTwoTeams();
+  LedgerStatementOptions options{{Span(), "model"}, "2026-02"};
+  EXPECT_EQ(LedgerStatement(options, ClientOptions(), out_, err_), 0) << err_.str();
+  EXPECT_THAT(out_.str(),
+              HasSubstr(R"("from":"2026-02-01T00:00:00Z","to":"2026-03-01T00:00:00Z")"));
+  for (const char* const month : {"2026-13", "2026-2", "february"}) {
+    options.month = month;
+    EXPECT_EQ(LedgerStatement(options, ClientOptions(), out_, err_), 2) << month;
+    EXPECT_THAT(err_.str(), HasSubstr("--month: expected YYYY-MM"));
+  }
+  options.month = "2026-03";
+  EXPECT_EQ(LedgerStatement(options, ClientOptions(), out_, err_), 2);
+  EXPECT_THAT(err_.str(), HasSubstr("expected the end of a span that is over"));
+  options.bill.span.from = "2026-02-01";
+  EXPECT_EQ(LedgerStatement(options, ClientOptions(), out_, err_), 2);
+  EXPECT_THAT(err_.str(), HasSubstr("expected --month or --from and --to, found both"));
 }
 
 TEST_F(CliLedgerTest, AnEmptySpanIsAnEmptyReport) {

@@ -100,6 +100,7 @@ TEST_F(OpenApi, DescribesEveryAnswer) {
       {"/api/v1/ledger", "/api/v1/ledger"},
       {"/api/v1/ledger/series", "/api/v1/ledger/series"},
       {"/api/v1/ledger/bill", "/api/v1/ledger/bill?by=model"},
+      {"/api/v1/ledger/statement", "/api/v1/ledger/statement?by=pool"},
       {"/api/v1/ledger/held", "/api/v1/ledger/held"},
       {explain, "/api/v1/explain/" + waits},
       {explain, "/api/v1/explain/" + runs},

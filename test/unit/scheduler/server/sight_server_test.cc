@@ -197,6 +197,7 @@ constexpr SightRow kSightRows[] = {
      200, 403},
     {"/api/v1/ledger", "/api/v1/ledger", "", 200, 403},
     {"/api/v1/ledger/bill", "/api/v1/ledger/bill", "", 403, 403},
+    {"/api/v1/ledger/statement", "/api/v1/ledger/statement", "", 403, 403},
     {"/api/v1/ledger/series", "/api/v1/ledger/series", "", 200, 403},
     {"/api/v1/ledger/held", "/api/v1/ledger/held", "", 200, 403},
     {"/api/v1/explain/{namespace}/{pod}", "/api/v1/explain/team-a/waits",

@@ -1,0 +1,136 @@
+#include "scheduler/cli/ledger/bill_text.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <chrono>
+#include <optional>
+#include <ostream>
+#include <vector>
+
+#include "scheduler/cli/output/exit_code.h"
+#include "scheduler/cli/output/table.h"
+#include "scheduler/cli/output/words.h"
+#include "scheduler/wire/json/json.h"
+#include "topology/base/units.h"
+
+namespace tranche {
+namespace {
+
+// Older servers do not tell of it, nor is it known where nobody measures.
+bool TellsIdle(const Json& bill) {
+  return bill.contains("idle") && Text(bill.at("idle"), "gpuHours") != "0.000";
+}
+
+// One line of a bill: a row, or one of the parts below them. `idle`: nullopt where no line has it.
+std::vector<std::string> BillCells(const std::string& key, const Json& part,
+                                   const std::optional<std::string>& idle) {
+  std::vector<std::string> cells = {key, Text(part, "gpuHours")};
+  if (idle) cells.push_back(*idle);
+  cells.insert(cells.end(), {Text(part, "unpricedGpuHours"), Text(part, "cost")});
+  return cells;
+}
+
+// FOCUS 1.2, the columns that a cluster can tell; what is ours alone begins with x_.
+constexpr std::string_view kFocusTitles =
+    "BilledCost,BillingCurrency,BillingPeriodStart,BillingPeriodEnd,ChargeCategory,"
+    "ChargeDescription,ChargePeriodStart,ChargePeriodEnd,ConsumedQuantity,ConsumedUnit,"
+    "EffectiveCost,ProviderName,ResourceId,ResourceType,ServiceCategory,ServiceName,SubAccountId,"
+    "SubAccountName,x_UnpricedQuantity,x_IdleQuantity";
+
+std::string FocusLine(const Json& bill, const std::string& what, const std::string& key,
+                      const Json& part) {
+  const std::string by = Text(bill, "by");
+  const bool is_row = what == "used";
+  const std::string account = is_row && (by == "team" || by == "namespace") ? key : "";
+  const std::string resource = is_row && (by == "model" || by == "pool") ? key : "";
+  std::string from = Text(bill, "from");
+  std::string to = Text(bill, "to");
+  const std::string period = fmt::format("{},{}", from, to);
+  const std::optional<Instant> day =
+      is_row && by == "day" ? wire::ParseTime(key + "T00:00:00Z") : std::nullopt;
+  if (day) {
+    from = std::max(from, wire::FormatTime(*day));
+    to = std::min(to, wire::FormatTime(*day + std::chrono::hours(24)));
+  }
+  const std::string cost = Text(part, "cost");
+  constexpr const char* kLine =
+      "{},{},{},Usage,{},{},{},{},GPU-Hours,{},Tranche,{},{},Compute,GPU,{},{},{},{}\r\n";
+  return fmt::format(kLine, cost, bill.at("currency").is_null() ? "" : Text(bill, "currency"),
+                     period, what, from, to, Text(part, "gpuHours"), cost, CsvText(resource),
+                     resource.empty() ? "" : CsvText(by), CsvText(account), CsvText(account),
+                     Text(part, "unpricedGpuHours"),
+                     part.contains("idleGpuHours") ? Text(part, "idleGpuHours") : "");
+}
+
+}  // namespace
+
+// RFC 4180, guarded against spreadsheets that run what looks like a formula.
+std::string CsvText(std::string_view text) {
+  std::string cell;
+  if (!text.empty() && std::string_view("=+-@\t\r").find(text[0]) != std::string_view::npos) {
+    cell = "'";
+  }
+  cell += text;
+  if (cell.find_first_of(",\"\r\n") == std::string::npos) return cell;
+  std::string quoted = "\"";
+  for (const char c : cell) {
+    if (c == '"') quoted += '"';
+    quoted += c;
+  }
+  return quoted + '"';
+}
+
+int PrintBill(const Json& bill, std::ostream& out) {
+  std::string title = Text(bill, "by");
+  std::ranges::transform(title, title.begin(), [](char c) {
+    return c >= 'a' && c <= 'z' ? static_cast<char>(c - 'a' + 'A') : c;
+  });
+  const bool priced = !bill.at("currency").is_null();
+  const bool tells_idle = TellsIdle(bill);
+  std::vector<std::string> titles = {title, "GPU-HOURS"};
+  if (tells_idle) titles.emplace_back("IDLE");
+  titles.insert(titles.end(), {"UNPRICED", priced ? Text(bill, "currency") : "COST"});
+  Table table(titles);
+  for (const Json& row : bill.at("rows")) {
+    table.Add(BillCells(Text(row, "key"), row,
+                        tells_idle ? std::optional(Text(row, "idleGpuHours")) : std::nullopt));
+  }
+  for (const std::string part : {"used", "free", "refunded", "fleet"}) {
+    const bool has_it = tells_idle && part == "used";
+    const std::string idle = has_it ? Text(bill.at("idle"), "gpuHours") : "";
+    table.Add(BillCells(part, bill.at(part), tells_idle ? std::optional(idle) : std::nullopt));
+  }
+  out << table.Text(TerminalOf(out));
+  if (tells_idle) {
+    out << fmt::format("{} of the GPU-hours used did nothing, for {}\n",
+                       Text(bill.at("idle"), "gpuHours"), Text(bill.at("idle"), "cost"));
+  }
+  const auto known = [&](const char* what, const char* from, const char* missing) {
+    out << (bill.at(from).is_null() ? fmt::format("{}\n", missing)
+                                    : fmt::format("{} known from {}\n", what, Text(bill, from)));
+  };
+  known("the fleet is", "fleetKnownFrom",
+        "the ledger does not tell of the fleet: nothing is billed");
+  known("prices are", "pricesKnownFrom", "the ledger does not tell of prices: nothing is billed");
+  if (Text(bill, "unknownGpuHours") != "0.000") {
+    out << fmt::format("{} GPU-hours were used on nodes that the ledger did not tell of then\n",
+                       Text(bill, "unknownGpuHours"));
+  }
+  if (Text(bill, "restoredGpuHours") != "0.000") {
+    out << fmt::format("{} GPU-hours were taken over from checkpoints and are not billed\n",
+                       Text(bill, "restoredGpuHours"));
+  }
+  return kExitDone;
+}
+
+void PrintFocus(const Json& bill, std::ostream& out) {
+  std::string text = std::string(kFocusTitles) + "\r\n";
+  for (const Json& row : bill.at("rows")) text += FocusLine(bill, "used", row.at("key"), row);
+  for (const char* const part : {"free", "refunded"}) {
+    text += FocusLine(bill, part, "", bill.at(part));
+  }
+  out << text;
+}
+
+}  // namespace tranche
