@@ -35,9 +35,7 @@ ClusterIntake::ClusterIntake(EngineHost& engine, PolicyIntake& policies,
 Readiness ClusterIntake::readiness() const {
   if (stopping_) return Readiness::kStopping;
   if (!synced_) return Readiness::kLoading;
-  if (may_write_ && !may_write_() && !TRANCHE_PLANTED(standby_answers)) {
-    return Readiness::kStandby;
-  }
+  if (may_write_ && !may_write_()) return Readiness::kStandby;
   if (cache_limit_.count() > 0) {
     for (const std::string_view resource : kWatched) {
       const auto age = HeardAge(resource);

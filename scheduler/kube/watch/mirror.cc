@@ -78,10 +78,7 @@ absl::Status Mirror::Deleted(wire::Element object) {
   if (touching_) touched_.insert(identity.key);
   const auto found = known_.find(identity.key);
   // A namesake of what is known is not the object that went.
-  if (found == known_.end()) return absl::OkStatus();
-  if (found->second.uid != identity.uid && !TRANCHE_PLANTED(namesake_ends_it)) {
-    return absl::OkStatus();
-  }
+  if (found == known_.end() || found->second.uid != identity.uid) return absl::OkStatus();
   unreadable_ -= found->second.unreadable ? 1 : 0;
   known_.erase(found);
   sink_.Gone(identity);

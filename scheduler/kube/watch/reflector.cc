@@ -306,7 +306,8 @@ asio::awaitable<Reflector::Next> Reflector::Watch() {
   next.retry_after_seconds = status.retry_after_seconds;
   const bool same_version =
       status.code == 429 || status.code >= 500 || status.code == 401 || status.code == 403;
-  if (!same_version) next.kind = Next::Kind::kList;
+  const bool goes_on = same_version || TRANCHE_PLANTED(expired_watch_goes_on);
+  if (!goes_on) next.kind = Next::Kind::kList;
   if (status.code == 410) next.failed = next.expired = JustListed();
   co_return next;
 }
