@@ -26,11 +26,11 @@ type contents struct {
 // told is what a state has as far as its node tells it. Whoever reads the node can know that much.
 func (s *State) told() contents {
 	board := boards[s.Machine.Gpus[0].Board]
-	all := contents{model: board.Model, memory: []int{board.MemoryMiB}, total: len(s.Machine.Gpus),
-		instances: map[string]int{}, replicas: []int{1}}
+	all := contents{model: board.Model, instances: map[string]int{}}
 	if s.Resources() == nil {
 		return all
 	}
+	all.memory, all.total, all.replicas = []int{board.MemoryMiB}, len(s.Machine.Gpus), []int{1}
 	for _, gpu := range s.Machine.Gpus {
 		if !gpu.MigOn || s.Config.Strategy == "none" {
 			all.cards++

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"maps"
+	"math/rand/v2"
 	"net"
 	"path/filepath"
 	"slices"
@@ -30,16 +31,19 @@ type Kubelet struct {
 	server    *grpc.Server
 	lock      sync.Mutex
 	resources map[string]*resource
+	admitted  map[string]holder
+	random    *rand.Rand
 	failure   error
 }
 
 // NewKubelet listens where plugins look for the kubelet.
-func NewKubelet() (*Kubelet, error) {
+func NewKubelet(random *rand.Rand) (*Kubelet, error) {
 	listener, err := net.Listen("unix", pluginapi.KubeletSocket)
 	if err != nil {
 		return nil, err
 	}
-	kubelet := &Kubelet{server: grpc.NewServer(), resources: map[string]*resource{}}
+	kubelet := &Kubelet{server: grpc.NewServer(), resources: map[string]*resource{},
+		admitted: map[string]holder{}, random: random}
 	pluginapi.RegisterRegistrationServer(kubelet.server, kubelet)
 	go func() { _ = kubelet.server.Serve(listener) }()
 	return kubelet, nil
@@ -115,8 +119,9 @@ func (k *Kubelet) WaitFor(expected map[string]int, ended func() bool) (map[strin
 
 // Given is what one container got.
 type Given struct {
-	IDs    []string
-	Answer *pluginapi.ContainerAllocateResponse
+	IDs      []string
+	Answer   *pluginapi.ContainerAllocateResponse
+	Possible bool // the plugin takes what Tranche foretold by another order of the free ones
 }
 
 // Free is how many devices of a resource nobody holds.
@@ -128,33 +133,61 @@ func (k *Kubelet) Free(key string) int {
 	return len(one.ids) - len(one.used)
 }
 
-// Admit gives a container so many devices; an error is the plugin's refusal.
-func (k *Kubelet) Admit(key string, count int) (*Given, error) {
+// prefer is the plugin's choice of so many devices of those, which it sees in that order.
+func (r *resource) prefer(free []string, count int) ([]string, error) {
+	if len(free) == count {
+		return free, nil
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), patience)
+	defer cancel()
+	preferred, err := r.client.GetPreferredAllocation(ctx, &pluginapi.PreferredAllocationRequest{
+		ContainerRequests: []*pluginapi.ContainerPreferredAllocationRequest{
+			{AvailableDeviceIDs: free, AllocationSize: int32(count)}}})
+	if err != nil {
+		return nil, err
+	}
+	chosen := preferred.ContainerResponses[0].DeviceIDs
+	if len(chosen) != count {
+		return nil, fmt.Errorf("expected %d preferred devices, found %q", count, chosen)
+	}
+	return chosen, nil
+}
+
+// Admit gives a container so many devices; an error is the plugin's refusal. The manager hands over
+// the free ones in no order (sets.Set.UnsortedList). Of sets that are equal to it the plugin takes
+// that which comes first, so that those foretold are possible if it takes them when they do.
+func (k *Kubelet) Admit(key string, count int, foretold []string) (*Given, error) {
 	one := k.resources[key]
 	if k.Free(key) < count {
 		return nil, fmt.Errorf("expected %d free devices %s, found %d", count, key, k.Free(key))
 	}
-	ctx, cancel := context.WithTimeout(context.Background(), patience)
-	defer cancel()
-	var free []string
+	var free, first, rest []string
 	for _, id := range one.ids {
-		if !one.used[id] {
-			free = append(free, id)
+		switch {
+		case one.used[id]:
+			continue
+		case slices.Contains(foretold, id):
+			first = append(first, id)
+		default:
+			rest = append(rest, id)
 		}
+		free = append(free, id)
 	}
-	chosen := free
-	if len(free) > count {
-		preferred, err := one.client.GetPreferredAllocation(ctx, &pluginapi.PreferredAllocationRequest{
-			ContainerRequests: []*pluginapi.ContainerPreferredAllocationRequest{
-				{AvailableDeviceIDs: free, AllocationSize: int32(count)}}})
+	given := &Given{}
+	if len(foretold) > 0 {
+		chosen, err := one.prefer(append(first, rest...), count)
 		if err != nil {
 			return nil, err
 		}
-		chosen = preferred.ContainerResponses[0].DeviceIDs
-		if len(chosen) != count {
-			return nil, fmt.Errorf("expected %d preferred devices, found %q", count, chosen)
-		}
+		given.Possible = sameSet(chosen, foretold)
 	}
+	k.random.Shuffle(len(free), func(i, j int) { free[i], free[j] = free[j], free[i] })
+	chosen, err := one.prefer(free, count)
+	if err != nil {
+		return nil, err
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), patience)
+	defer cancel()
 	answer, err := one.client.Allocate(ctx, &pluginapi.AllocateRequest{
 		ContainerRequests: []*pluginapi.ContainerAllocateRequest{{DevicesIDs: chosen}}})
 	if err != nil {
@@ -163,7 +196,8 @@ func (k *Kubelet) Admit(key string, count int) (*Given, error) {
 	for _, id := range chosen {
 		one.used[id] = true
 	}
-	return &Given{chosen, answer.ContainerResponses[0]}, nil
+	given.IDs, given.Answer = chosen, answer.ContainerResponses[0]
+	return given, nil
 }
 
 // Release takes back what a container held.

@@ -32,6 +32,7 @@ type Machine struct {
 	Switched bool
 	Gpus     []Gpu
 	Links    [][]string // cells of nvidia-smi's matrix
+	Paths    [][]string // the same without NVLinks
 }
 
 // Sharing is the plugin's; the zero value shares nothing.
@@ -54,6 +55,7 @@ type State struct {
 	Seed    uint64
 	Machine Machine
 	Config  Config
+	Probe   string
 }
 
 // Draw makes the state of a seed.
@@ -64,6 +66,7 @@ func Draw(seed uint64) *State {
 	state.Config.Strategy = pick(random, "none", "single", "mixed", "mixed")
 	drawMig(random, &state.Machine, state.Config.Strategy)
 	state.Config.Sharing = drawSharing(random, state)
+	state.Probe = pick(random, noProbe, probeOnce, probeOfPods)
 	return state
 }
 
@@ -98,29 +101,41 @@ func drawUUID(random *rand.Rand) string {
 		random.IntN(1<<12), random.IntN(1<<12), random.Uint64()&(1<<48-1))
 }
 
-// Pairs on one switch, halves on one socket, and NVLinks between all, between pairs or nowhere.
+// Pairs on one switch, halves on one socket, and NVLinks through switches, between all, between
+// pairs or nowhere. A GPU has at most 18 links.
 func drawLinks(random *rand.Rand, machine *Machine) {
 	count := len(machine.Gpus)
-	kind := pick(random, "none", "pairs", "all")
-	machine.Links = make([][]string, count)
+	kind := pick(random, "none", "pairs", "all", "switched")
+	machine.Switched = kind == "switched"
 	for i := range count {
-		machine.Links[i] = make([]string, count)
+		links, paths := make([]string, count), make([]string, count)
 		for j := range count {
-			cell := "SYS"
+			paths[j] = "SYS"
 			switch {
 			case i == j:
-				cell = "X"
-			case kind == "all" || kind == "pairs" && i/2 == j/2:
-				cell = "NV4"
+				paths[j] = "X"
 			case i/2 == j/2:
-				cell = "PIX"
-			case i/4 == j/4:
-				cell = "NODE"
+				paths[j] = "PIX"
+			case numaOf(i) == numaOf(j):
+				paths[j] = "NODE"
 			}
-			machine.Links[i][j] = cell
+			links[j] = paths[j]
+			switch {
+			case i == j:
+			case kind == "switched":
+				links[j] = "NV18"
+			case kind == "all":
+				links[j] = "NV2"
+			case kind == "pairs" && i/2 == j/2:
+				links[j] = "NV4"
+			}
 		}
+		machine.Links = append(machine.Links, links)
+		machine.Paths = append(machine.Paths, paths)
 	}
 }
+
+func numaOf(gpu int) int { return gpu / 4 }
 
 func drawMig(random *rand.Rand, machine *Machine, strategy string) {
 	board := boards[machine.Gpus[0].Board]
@@ -224,10 +239,11 @@ func (m *Machine) NodeFile() []byte {
 	file := struct {
 		Driver   string            `json:"driver"`
 		Matrix   string            `json:"matrix"`
+		Paths    string            `json:"paths"`
 		Switched bool              `json:"switched"`
 		Boards   map[string]*Board `json:"boards"`
 		Gpus     []gpu             `json:"gpus"`
-	}{m.Driver, "matrix.txt", m.Switched, boards, nil}
+	}{m.Driver, "matrix.txt", "paths.txt", m.Switched, boards, nil}
 	for _, card := range m.Gpus {
 		one := gpu{Gpu: card}
 		if card.MigOn {
@@ -243,12 +259,12 @@ func (m *Machine) NodeFile() []byte {
 }
 
 // Matrix is the output of nvidia-smi topo -m, without its last columns.
-func (m *Machine) Matrix() string {
+func Matrix(rows [][]string) string {
 	var out strings.Builder
-	for i := range m.Gpus {
+	for i := range rows {
 		fmt.Fprintf(&out, "\tGPU%d", i)
 	}
-	for i, row := range m.Links {
+	for i, row := range rows {
 		fmt.Fprintf(&out, "\nGPU%d\t%s", i, strings.Join(row, "\t"))
 	}
 	return out.String() + "\n"

@@ -3,14 +3,15 @@ package main
 import (
 	"fmt"
 	"maps"
+	"math/rand/v2"
 	"strconv"
 )
 
 // Node is what the two programs make of a machine, as the API server shows it.
 type Node struct {
-	Labels    map[string]string
-	Resources map[string]int
-	Refused   bool // the plugin ended, or waits without devices
+	Labels      map[string]string
+	Annotations map[string]string
+	Resources   map[string]int
 }
 
 // Running is a machine with its plugin.
@@ -37,7 +38,7 @@ func (p *Place) Begin(state *State) (*Running, error) {
 	if err != nil {
 		return nil, err
 	}
-	kubelet, err := NewKubelet()
+	kubelet, err := NewKubelet(rand.New(rand.NewPCG(state.Seed, 3)))
 	if err != nil {
 		return nil, err
 	}
@@ -73,7 +74,6 @@ func (p *Place) startPlugin(state *State, running *Running) error {
 			"Registered device plugin", "Failed to start plugin"); err != nil {
 			return err
 		}
-		running.Node.Refused = true
 	}
 	ended := func() bool { return len(running.plugin.ended) > 0 }
 	running.Node.Resources, err = running.Kubelet.WaitFor(expected, ended)
@@ -95,7 +95,8 @@ func (n *Node) Object() map[string]any {
 	}
 	return map[string]any{
 		"apiVersion": "v1", "kind": "Node",
-		"metadata": map[string]any{"name": nodeName, "labels": n.Labels},
+		"metadata": map[string]any{"name": nodeName, "labels": n.Labels,
+			"annotations": n.Annotations},
 		"status": map[string]any{"capacity": amounts, "allocatable": amounts,
 			"conditions": []any{map[string]string{"type": "Ready", "status": "True"}}},
 	}

@@ -49,14 +49,15 @@ func (p *Place) SetUp(state *State) error {
 	}
 	files := map[string][]byte{
 		p.path("state", "node.json"):  state.Machine.NodeFile(),
-		p.path("state", "matrix.txt"): []byte(state.Machine.Matrix()),
+		p.path("state", "matrix.txt"): []byte(Matrix(state.Machine.Links)),
+		p.path("state", "paths.txt"):  []byte(Matrix(state.Machine.Paths)),
 		p.path("state", "config"):     state.Config.File(),
 		p.path("state", "machine"):    []byte("Test Machine\n"),
 		// The driver's list of access files: the plugin wants those of each instance.
 		p.path("driver", "nvidia-caps", "mig-minors"): minorsOf(&state.Machine),
 	}
-	for _, gpu := range state.Machine.Gpus {
-		for name, text := range pciFiles(&gpu) {
+	for i, gpu := range state.Machine.Gpus {
+		for name, text := range pciFiles(i, &gpu) {
 			files[p.path("pci", gpu.Bus, name)] = text
 		}
 	}
@@ -87,12 +88,12 @@ func minorsOf(machine *Machine) []byte {
 	return out.Bytes()
 }
 
-func pciFiles(gpu *Gpu) map[string][]byte {
+func pciFiles(index int, gpu *Gpu) map[string][]byte {
 	return map[string][]byte{
 		"vendor":    []byte("0x10de\n"),
 		"device":    fmt.Appendf(nil, "0x%04x\n", boards[gpu.Board].DeviceID),
 		"class":     []byte("0x030200\n"),
-		"numa_node": []byte("0\n"),
+		"numa_node": fmt.Appendf(nil, "%d\n", numaOf(index)),
 		"resource":  []byte("0x0 0x0 0x0\n"),
 		"config":    make([]byte, 256),
 	}

@@ -219,7 +219,8 @@ int nvmlDeviceGetAttributes_v2(void* device, abi::MigAttributes* attributes) {
 
 int nvmlDeviceGetTopologyCommonAncestor(void* one, void* other, unsigned* level) {
   const auto column = static_cast<std::size_t>(CardOf(other) - machine->cards.data());
-  *level = Level(CardOf(one)->row.at(column));
+  const Card& card = *CardOf(one);
+  *level = Level(card.paths.empty() ? card.row.at(column) : card.paths.at(column));
   return abi::kSuccess;
 }
 

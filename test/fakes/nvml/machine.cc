@@ -49,7 +49,8 @@ std::vector<std::string> Words(const std::string& line) {
 }
 
 // The cells of the GPU columns, which come first, of every GPU row.
-void ReadMatrix(const std::filesystem::path& path, std::vector<Card>& cards) {
+void ReadMatrix(const std::filesystem::path& path, std::vector<Card>& cards,
+                std::vector<std::string> Card::*cells) {
   std::ifstream file(path);
   for (std::string line; std::getline(file, line);) {
     std::vector<std::string> words = Words(line);
@@ -57,7 +58,7 @@ void ReadMatrix(const std::filesystem::path& path, std::vector<Card>& cards) {
     // The head also starts with a GPU; only rows have themselves in them.
     const auto at = static_cast<std::size_t>(std::stoi(words[0].substr(3)));
     if (words.size() <= at + 1 || words[at + 1] != "X") continue;
-    if (at < cards.size()) cards[at].row.assign(words.begin() + 1, words.end());
+    if (at < cards.size()) (cards[at].*cells).assign(words.begin() + 1, words.end());
   }
 }
 
@@ -175,7 +176,9 @@ std::unique_ptr<Machine> ReadMachine(const std::filesystem::path& path) {
     read->boards[name] = ReadBoard(board);
   }
   for (const Json& card : json.at("gpus")) read->cards.push_back(ReadCard(card, read->boards));
-  ReadMatrix(path.parent_path() / json.at("matrix").get<std::string>(), read->cards);
+  const auto folder = path.parent_path();
+  ReadMatrix(folder / json.at("matrix").get<std::string>(), read->cards, &Card::row);
+  ReadMatrix(folder / json.value("paths", "none"), read->cards, &Card::paths);
   std::set<std::string> names;
   for (const Card& card : read->cards) {
     for (const Mig& mig : card.migs) names.insert(mig.profile);

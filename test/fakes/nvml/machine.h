@@ -60,10 +60,11 @@ struct Card {
   const Board* board = nullptr;  // null: a GPU of which nobody asks what it is
   bool cuttable = false;         // by its board
   int compute_mode = 0;
-  bool fixed_mode = false;       // who asks may not change it
-  std::string rows;              // of memory: "pending", "failed" to be remapped
-  std::list<Mig> migs;           // handles are their addresses
-  std::vector<std::string> row;  // of the matrix
+  bool fixed_mode = false;         // who asks may not change it
+  std::string rows;                // of memory: "pending", "failed" to be remapped
+  std::list<Mig> migs;             // handles are their addresses
+  std::vector<std::string> row;    // of the matrix
+  std::vector<std::string> paths;  // the same without NVLinks, where the file tells them
 };
 
 struct Machine {
