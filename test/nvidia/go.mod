@@ -5,6 +5,7 @@ go 1.26.0
 require (
 	google.golang.org/grpc v1.63.2
 	k8s.io/kubelet v0.29.3
+	sigs.k8s.io/yaml v1.4.0
 )
 
 require (
@@ -65,7 +66,6 @@ require (
 	sigs.k8s.io/json v0.0.0-20221116044647-bc3834ca7abd // indirect
 	sigs.k8s.io/node-feature-discovery v0.15.4 // indirect
 	sigs.k8s.io/structured-merge-diff/v4 v4.4.1 // indirect
-	sigs.k8s.io/yaml v1.4.0 // indirect
 	tags.cncf.io/container-device-interface v0.7.1 // indirect
 	tags.cncf.io/container-device-interface/specs-go v0.7.0 // indirect
 )

@@ -30,6 +30,7 @@ type Gpu struct {
 type Machine struct {
 	Driver   string
 	Switched bool
+	Above    bool // where the driver puts instances whose place nobody names
 	Gpus     []Gpu
 	Links    [][]string // cells of nvidia-smi's matrix
 	Paths    [][]string // the same without NVLinks
@@ -236,14 +237,16 @@ func (m *Machine) NodeFile() []byte {
 		Gpu
 		Migs any `json:"mig,omitempty"`
 	}
+	starts := map[bool]string{true: "above", false: "below"}[m.Above]
 	file := struct {
 		Driver   string            `json:"driver"`
 		Matrix   string            `json:"matrix"`
 		Paths    string            `json:"paths"`
 		Switched bool              `json:"switched"`
+		Starts   string            `json:"starts"`
 		Boards   map[string]*Board `json:"boards"`
 		Gpus     []gpu             `json:"gpus"`
-	}{m.Driver, "matrix.txt", "paths.txt", m.Switched, boards, nil}
+	}{m.Driver, "matrix.txt", "paths.txt", m.Switched, starts, boards, nil}
 	for _, card := range m.Gpus {
 		one := gpu{Gpu: card}
 		if card.MigOn {

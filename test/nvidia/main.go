@@ -29,11 +29,28 @@ func main() {
 				state.Config.describe(), err)
 		}
 	}
+	plans := map[string]int{}
+	for i := range (*states + plansPer - 1) / plansPer {
+		state := DrawPlan(*seed + uint64(i))
+		machine := state.Machine.describe()
+		outcome, why, err := judgePlan(place, state)
+		if err != nil {
+			log.Fatalf("plan, seed %d, %s: %v", state.Seed, machine, err)
+		}
+		if plans[outcome]++; outcome == planWrong && plans[outcome] <= *show {
+			fmt.Printf("plan, seed %d, %s: %s\n", state.Seed, machine, why)
+		}
+	}
 	table.Print()
-	if !table.Agrees() {
+	fmt.Printf("plans of layouts: %d %s, %d %s, %d %s, %d %s\n", plans[planMade], planMade,
+		plans[planStarts], planStarts, plans[planNone], planNone, plans[planWrong], planWrong)
+	if !table.Agrees() || plans[planWrong] > 0 || plans[planMade]+plans[planStarts] == 0 {
 		os.Exit(1)
 	}
 }
+
+// One plan for so many states, since each waits for the kubelet and mig-manager by the clock.
+const plansPer = 3
 
 func judgeState(place *Place, state *State, table *Table) error {
 	running, err := place.Begin(state)
@@ -44,7 +61,7 @@ func judgeState(place *Place, state *State, table *Table) error {
 	if err := place.Probe(state, running); err != nil {
 		return err
 	}
-	server, err := place.Serve(running.Node.Object())
+	server, err := place.Serve([]any{running.Node.Object()})
 	if err != nil {
 		return err
 	}

@@ -21,7 +21,7 @@ type Tranche struct {
 var listening = regexp.MustCompile(`listening on ([0-9.:]+),`)
 
 // Serve starts one on the objects.
-func (p *Place) Serve(objects ...any) (*Tranche, error) {
+func (p *Place) Serve(objects []any, options ...string) (*Tranche, error) {
 	text, err := json.Marshal(map[string]any{"apiVersion": "v1", "kind": "List", "items": objects})
 	if err != nil {
 		return nil, err
@@ -30,7 +30,8 @@ func (p *Place) Serve(objects ...any) (*Tranche, error) {
 	if err := os.WriteFile(file, text, 0o644); err != nil {
 		return nil, err
 	}
-	program, err := p.Start(p.tranche, "serve", "--listen", "127.0.0.1:0", "--objects", file)
+	program, err := p.Start(p.tranche,
+		append([]string{"serve", "--listen", "127.0.0.1:0", "--objects", file}, options...)...)
 	if err != nil {
 		return nil, err
 	}
@@ -101,7 +102,7 @@ type SeenNode struct {
 	Name      string
 	Model     *string
 	Ready     bool
-	Closed    *string
+	Closed    *struct{ Code, Text, Detail string }
 	Knowledge string
 	Gpus      []SeenGpu
 	Problems  []any

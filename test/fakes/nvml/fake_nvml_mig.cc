@@ -163,6 +163,7 @@ int nvmlGpuInstanceGetComputeInstanceProfileInfo(void* instance, unsigned number
   *info = {};
   info->id = number;
   info->slices = slices;
+  info->instances = MigOf(instance)->gpu_slices / slices;
   return abi::kSuccess;
 }
 
