@@ -23,8 +23,8 @@ type Board struct {
 	Model     string    `json:"-"` // Tranche's word
 }
 
-// The names, sizes and multiprocessors of profiles. Sources: NVIDIA's MIG user guide, "Supported MIG
-// Profiles", and published listings of `nvidia-smi mig -lgip`.
+// The names, sizes and multiprocessors of profiles. Sources: NVIDIA's MIG user guide, "Supported
+// MIG Profiles", and published listings of `nvidia-smi mig -lgip`.
 type cut struct {
 	name            string
 	mib             int

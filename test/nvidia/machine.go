@@ -312,7 +312,8 @@ func (s *State) Resources() map[string]int {
 			instances[mig.Profile]++
 		}
 	}
-	if empty || s.Config.Strategy == "single" && (len(instances) > 1 || len(instances) > 0 && cards > 0) {
+	kinds := len(instances)
+	if empty || s.Config.Strategy == "single" && (kinds > 1 || kinds > 0 && cards > 0) {
 		return nil
 	}
 	if s.Config.Sharing.Method == "mps" && len(instances) > 0 {

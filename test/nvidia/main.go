@@ -162,8 +162,17 @@ func (w *world) send(pod Pod) error {
 	if len(wrong) > 0 && !w.state.hasOtherKeys() {
 		outcome, why = podRecord, strings.Join(wrong, "; ")
 	}
-	w.table.Add(w.state, outcome, record.Knowledge+": "+why)
+	w.table.Add(w.state, outcome, fmt.Sprintf("%s: %s; pods: %s", record.Knowledge, why, w.pods()))
 	return w.look()
+}
+
+// pods are what all that run ask for, the last one last.
+func (w *world) pods() string {
+	var all []string
+	for _, one := range w.held {
+		all = append(all, fmt.Sprint(one.pod.Asks))
+	}
+	return strings.Join(all, ", ")
 }
 
 // rejection tells apart what no label of the node tells.

@@ -63,7 +63,8 @@ func judgePlan(place *Place, state *State) (string, string, error) {
 	running.Node.Labels[configLabel+".state"] = "success"
 	policy := map[string]any{"apiVersion": "tranche.dev/v1alpha1", "kind": "GPUPolicy",
 		"metadata": map[string]string{"name": "all"}, "spec": map[string]string{"mig": "Apply"}}
-	if p.server, err = place.Serve([]any{running.Node.Object(), policy}, "--clock", "manual"); err != nil {
+	objects := []any{running.Node.Object(), policy}
+	if p.server, err = place.Serve(objects, "--clock", "manual"); err != nil {
 		return "", "", err
 	}
 	defer p.server.Stop()

@@ -1,10 +1,10 @@
 #!/usr/bin/env bash
-# Holds what Tranche says and promises of nodes against NVIDIA's device plugin, GPU feature discovery
-# and mig-parted, which run on a fake NVML.
+# Holds what Tranche says and promises of nodes against NVIDIA's device plugin, GPU feature
+# discovery and mig-parted, which run on a fake NVML.
 #
 #   test/nvidia/run.sh [SEED [STATES]]   default: a fresh seed, 300 states
 #   TRANCHE_BUILD                        a build folder that is there; default: build/release
-#   TRANCHE_BINARY                       a tranche that is built already; default: that of the folder
+#   TRANCHE_BINARY                       a tranche that is there; default: the folder's, built
 #
 # Needs root: the programs look at fixed places below /var/lib, /sys and /proc, which they find in a
 # mount namespace of their own. It ends with the judge, and its mounts with it.
@@ -36,7 +36,8 @@ plugin=github.com/NVIDIA/k8s-device-plugin/cmd
 (cd test/nvidia && go vet ./... && go build -o "$programs/judge" . &&
   go build -o "$programs/" $plugin/nvidia-device-plugin $plugin/gpu-feature-discovery \
     $plugin/mps-control-daemon)
-(cd test/nvidia/parted && go build -o "$programs/" github.com/NVIDIA/mig-parted/cmd/nvidia-mig-parted)
+parted=github.com/NVIDIA/mig-parted/cmd/nvidia-mig-parted
+(cd test/nvidia/parted && go build -o "$programs/" $parted)
 
 place=$(mktemp -d "${TMPDIR:-/tmp}/tranche-nvidia.XXXXXX")
 trap 'rm -rf "$place"' EXIT

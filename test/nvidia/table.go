@@ -11,10 +11,13 @@ import (
 type Outcome int
 
 const (
-	nodeSame      Outcome = iota
-	nodeCatalogue         // the labels of strategy single tell no GPU's memory: the catalogue's stands in
-	nodeLaidOut           // instances stand elsewhere than the probe says: counts are all that is used
-	nodeOtherKey          // labels of media instances are under another key than the plugin's
+	nodeSame Outcome = iota
+	// The labels of strategy single tell no GPU's memory: the catalogue's stands in.
+	nodeCatalogue
+	// Instances stand elsewhere than the probe says: counts are all that is used.
+	nodeLaidOut
+	// Labels of media instances are under another key than the plugin's.
+	nodeOtherKey
 	nodeDifferent
 	podAdmitted
 	podEqual // foretold was another of several sets that are equal to the plugin
