@@ -136,6 +136,11 @@ func drawLinks(random *rand.Rand, machine *Machine) {
 	}
 }
 
+// HidesPaths is true where NVLinks hide that some ways between GPUs of one NUMA node are shorter.
+func (m *Machine) HidesPaths() bool {
+	return len(m.Gpus) > 2 && m.Links[0][2] != m.Paths[0][2]
+}
+
 func numaOf(gpu int) int { return gpu / 4 }
 
 func drawMig(random *rand.Rand, machine *Machine, strategy string) {

@@ -9,6 +9,7 @@ import (
 	"maps"
 	"math/rand/v2"
 	"os"
+	"slices"
 	"strings"
 )
 
@@ -154,8 +155,8 @@ func (w *world) send(pod Pod) error {
 	}
 	w.held = append(w.held, holder{pod, given})
 	outcome, why := w.state.JudgeNames(foretold, given)
-	if outcome == podMissed && w.stale {
-		outcome = podStale
+	if outcome == podMissed {
+		outcome = w.missed()
 	}
 	w.stale = w.stale || outcome != podAdmitted && w.state.Probe != probeOfPods
 	wrong := w.state.JudgePod(&pod, record, given)
@@ -164,6 +165,18 @@ func (w *world) send(pod Pod) error {
 	}
 	w.table.Add(w.state, outcome, fmt.Sprintf("%s: %s; pods: %s", record.Knowledge, why, w.pods()))
 	return w.look()
+}
+
+// missed tells apart what Tranche cannot know.
+func (w *world) missed() Outcome {
+	several := slices.ContainsFunc(w.held, func(one holder) bool { return len(one.given) > 1 })
+	switch {
+	case w.stale:
+		return podStale
+	case w.state.Machine.HidesPaths() && !several:
+		return podHidden
+	}
+	return podMissed
 }
 
 // pods are what all that run ask for, the last one last.

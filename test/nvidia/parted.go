@@ -155,8 +155,8 @@ func (p *planner) carryOut(name string) (string, string, error) {
 		{"assert", "--valid-config", "-f", file, "-c", name},
 		{"apply", "-f", file, "-c", name},
 		{"assert", "-f", file, "-c", name}} {
-		if text, err := p.parted(step...); err != nil {
-			return planWrong, fmt.Sprintf("mig-parted %s: %v\n%s%s", step[0], err, plan, text), nil
+		if _, err := p.parted(step...); err != nil {
+			return planWrong, fmt.Sprintf("mig-parted %s: %v\n%s", step[0], err, plan), nil
 		}
 	}
 	if err := p.readBack(); err != nil {

@@ -99,10 +99,11 @@ func pciFiles(index int, gpu *Gpu) map[string][]byte {
 	}
 }
 
-// Program is one that runs; its output goes to a file.
+// Program is one that runs; what it writes goes to two files.
 type Program struct {
 	name    string
-	log     string
+	out     string // its standard output
+	log     string // its standard error
 	command *exec.Cmd
 	ended   chan error
 }
@@ -110,14 +111,20 @@ type Program struct {
 // Start runs a program of the place on the machine there.
 func (p *Place) Start(path string, args ...string) (*Program, error) {
 	name := filepath.Base(path)
-	program := &Program{name: name, log: p.path("state", name+".log"), ended: make(chan error, 1)}
+	program := &Program{name: name, out: p.path("state", name+".out"),
+		log: p.path("state", name+".log"), ended: make(chan error, 1)}
+	out, err := os.Create(program.out)
+	if err != nil {
+		return nil, err
+	}
+	defer out.Close()
 	log, err := os.Create(program.log)
 	if err != nil {
 		return nil, err
 	}
 	defer log.Close()
 	program.command = exec.Command(path, args...)
-	program.command.Stdout, program.command.Stderr = log, log
+	program.command.Stdout, program.command.Stderr = out, log
 	program.command.Env = append(os.Environ(), "LD_LIBRARY_PATH="+p.path("lib"),
 		"FAKE_NVML_NODE="+p.path("state", "node.json"),
 		"PATH="+p.path("bin")+":"+os.Getenv("PATH"))
@@ -130,10 +137,11 @@ func (p *Place) Start(path string, args ...string) (*Program, error) {
 	return program, nil
 }
 
-// Log is what it has written so far.
+// Log is what it has written so far, its standard output first.
 func (p *Program) Log() string {
-	text, _ := os.ReadFile(p.log)
-	return string(text)
+	out, _ := os.ReadFile(p.out)
+	log, _ := os.ReadFile(p.log)
+	return string(out) + string(log)
 }
 
 // Said waits until the log has one of the words and returns which; an end of the program is "".
@@ -184,14 +192,17 @@ func (p *Program) Stop() {
 	}
 }
 
-// Run runs a program to its end and returns what it wrote.
+// Run runs a program to its end and returns its standard output; an error has all it wrote.
 func (p *Place) Run(path string, args ...string) (string, error) {
 	program, err := p.Start(path, args...)
 	if err != nil {
 		return "", err
 	}
-	err = program.Finish()
-	return program.Log(), err
+	if err := program.Finish(); err != nil {
+		return "", err
+	}
+	out, err := os.ReadFile(program.out)
+	return string(out), err
 }
 
 // Labels are those that GPU feature discovery gives the machine's node.

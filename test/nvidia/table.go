@@ -22,6 +22,7 @@ const (
 	podAdmitted
 	podEqual // foretold was another of several sets that are equal to the plugin
 	podStale // foretold without being told what the plugin took of equal sets before
+	podHidden // the paths by which the plugin chooses are beneath NVLinks, which a matrix shows
 	podNoRoom
 	podByConfig // failRequestsGreaterThanOne, which no label tells
 	podRejected
@@ -32,8 +33,8 @@ const (
 )
 
 var outcomeNames = [outcomes]string{"same", "catalogue", "laid out", "other key", "DIFFERENT",
-	"admitted", "equal set", "stale", "no room", "by config", "SENT, REJECTED", "REFUSED, ADMITTED",
-	"MISSED", "RECORD"}
+	"admitted", "equal set", "stale", "hidden", "no room", "by config", "SENT, REJECTED",
+	"REFUSED, ADMITTED", "MISSED", "RECORD"}
 
 func (o Outcome) isWrong() bool {
 	return strings.ToUpper(outcomeNames[o]) == outcomeNames[o]
