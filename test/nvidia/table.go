@@ -20,8 +20,8 @@ const (
 	nodeOtherKey
 	nodeDifferent
 	podAdmitted
-	podEqual // foretold was another of several sets that are equal to the plugin
-	podStale // foretold without being told what the plugin took of equal sets before
+	podEqual  // foretold was another of several sets that are equal to the plugin
+	podStale  // foretold without being told what the plugin took of equal sets before
 	podHidden // the paths by which the plugin chooses are beneath NVLinks, which a matrix shows
 	podNoRoom
 	podByConfig // failRequestsGreaterThanOne, which no label tells
