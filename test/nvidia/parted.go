@@ -35,6 +35,7 @@ func DrawPlan(seed uint64) *State {
 		gpu.MigOn = len(gpu.Migs) > 0
 	}
 	state.Machine.Above = random.IntN(2) == 0
+	state.Probe = pick(random, noProbe, probeOfPods)
 	return state
 }
 
@@ -59,6 +60,9 @@ func judgePlan(place *Place, state *State) (string, string, error) {
 	}
 	p := &planner{place: place, state: state, running: running}
 	defer func() { p.running.Close() }()
+	if err := place.Probe(state, running); err != nil {
+		return "", "", err
+	}
 	running.Node.Labels[configLabel] = "all-disabled"
 	running.Node.Labels[configLabel+".state"] = "success"
 	policy := map[string]any{"apiVersion": "tranche.dev/v1alpha1", "kind": "GPUPolicy",
@@ -107,7 +111,10 @@ func (p *planner) drawPods() error {
 		}
 		p.held = append(p.held, holder{pod, given})
 	}
-	return nil
+	if err := p.place.Probe(p.state, p.running); err != nil {
+		return err
+	}
+	return p.server.Ask("POST", "/embedded/v1/apply", p.running.Node.Object(), nil)
 }
 
 func (p *planner) advance(seconds int) error {
@@ -248,14 +255,18 @@ func (p *planner) afterwards(plan string) (string, string, error) {
 	if planned.Closed == nil {
 		return planWrong, "Tranche does not keep the node closed\n" + plan, nil
 	}
-	labels := p.running.Node.Labels
 	p.running.Close()
 	running, err := p.place.Begin(p.state)
 	if err != nil {
 		return "", "", err
 	}
 	p.running = running
-	running.Node.Labels[configLabel] = labels[configLabel]
+	for _, one := range p.held {
+		running.Kubelet.Restore(one)
+	}
+	if err := p.place.Probe(p.state, running); err != nil {
+		return "", "", err
+	}
 	if running.Node.Labels[configLabel], err = p.label(); err != nil {
 		return "", "", err
 	}
@@ -292,14 +303,6 @@ func (p *planner) label() (string, error) {
 
 // served: pods that Tranche now sends get their devices, and at least one waited for the change.
 func (p *planner) served(seen *SeenNode, plan string) (string, string, error) {
-	for _, one := range p.held {
-		// The kubelet keeps what containers hold; its device manager reads it from its checkpoint.
-		for i, given := range one.given {
-			for _, id := range given.IDs {
-				p.running.Kubelet.resources[one.pod.Asks[i].Key].used[id] = true
-			}
-		}
-	}
 	sent := 0
 	for _, pod := range p.waiting {
 		record, _, err := p.server.Place(&pod)

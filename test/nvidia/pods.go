@@ -151,6 +151,16 @@ func (k *Kubelet) AdmitPod(pod *Pod, foretold [][]string) ([]*Given, error) {
 	return all, nil
 }
 
+// Restore is what a kubelet that starts again reads from its checkpoint.
+func (k *Kubelet) Restore(one holder) {
+	k.admitted[one.pod.Name] = one
+	for i, given := range one.given {
+		for _, id := range given.IDs {
+			k.resources[one.pod.Asks[i].Key].used[id] = true
+		}
+	}
+}
+
 // ReleasePod takes back what the containers of a pod got.
 func (k *Kubelet) ReleasePod(pod *Pod, all []*Given) {
 	delete(k.admitted, pod.Name)
