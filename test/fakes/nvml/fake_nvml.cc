@@ -213,6 +213,9 @@ int nvmlDeviceGetAttributes_v2(void* device, abi::MigAttributes* attributes) {
   if (const Profile* const profile = ProfileOf(*CardWith(device), mig.profile)) {
     attributes->memory_mib = profile->mib;
     attributes->multiprocessors = profile->multiprocessors;
+    attributes->copy_engines = profile->slices;
+    const unsigned media = profile->name.ends_with("+me") ? 1 : 0;
+    attributes->jpeg_engines = attributes->optical_flow_engines = media;
   }
   return abi::kSuccess;
 }
