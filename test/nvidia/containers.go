@@ -78,20 +78,19 @@ func (c *containerCase) judge() []string {
 			len(c.given.IDs))}
 	}
 	var held []*Holding
-	var visible []string
+	var expected []string
 	for _, id := range c.given.IDs {
 		one, err := c.state.holding(c.ask.Key, id)
 		if err != nil {
 			return []string{err.Error()}
 		}
 		held = append(held, one)
-		visible = append(visible, one.UUID)
+		expected = append(expected, c.state.nameOf(one))
 	}
 	wrong := c.judgeAmounts(held)
 	// What the runtime makes visible is what the kubelet chose, or the judge reads it wrongly.
-	found := strings.Split(c.given.Answer.Envs["NVIDIA_VISIBLE_DEVICES"], ",")
-	if !sameSet(visible, found) {
-		wrong = append(wrong, fmt.Sprintf("expected %q visible, found %q", visible, found))
+	if found := c.visible(); !sameSet(expected, found) {
+		wrong = append(wrong, fmt.Sprintf("expected %q visible, found %q", expected, found))
 	}
 	return append(wrong, c.judgeMps(held)...)
 }

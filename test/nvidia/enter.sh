@@ -17,7 +17,8 @@ for entry in /*; do
     mount --rbind "$entry" "$root/$name"
   fi
 done
-mkdir -p "$root/mps"
+mkdir -p "$root/mps" "$root/driver-root"
+mount -t tmpfs tmpfs "$root/run" # for CDI files
 mount -t tmpfs tmpfs "$root/var/lib"
 mkdir -p "$root/var/lib/kubelet/device-plugins"
 mount --bind "$place/pci" "$root/sys/bus/pci/devices"

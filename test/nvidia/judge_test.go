@@ -14,7 +14,7 @@ func twoCards(strategy string, sharing Sharing) *State {
 	gpus := []Gpu{{UUID: "GPU-a", Board: "a100-40", MemoryMiB: 40960},
 		{UUID: "GPU-b", Board: "a100-40", MemoryMiB: 40960, MigOn: true, Migs: []Mig{
 			{"MIG-1", "1g.5gb", 0, 1}, {"MIG-2", "1g.5gb+me", 1, 1}, {"MIG-3", "3g.20gb", 4, 4}}}}
-	return &State{Machine: Machine{Gpus: gpus}, Config: Config{strategy, sharing}, Probe: noProbe}
+	return &State{Machine: Machine{Gpus: gpus}, Config: Config{strategy, sharing, byEnvironment, "uuid"}}
 }
 
 func TestAWrongNodeIsFound(t *testing.T) {
@@ -118,7 +118,7 @@ func TestEveryDifferenceFails(t *testing.T) {
 		for _, good := range []Outcome{nodeSame, podAdmitted, podNoRoom, outcome} {
 			table.Add(twoCards("mixed", Sharing{}), good, "")
 		}
-		if table.Agrees() == outcome.isWrong() {
+		if table.Agrees(true) == outcome.isWrong() {
 			t.Errorf("%s: expected failure %v, found the opposite", outcomeNames[outcome],
 				outcome.isWrong())
 		}

@@ -49,6 +49,8 @@ type Sharing struct {
 type Config struct {
 	Strategy string
 	Sharing  Sharing
+	Lists    string // how the plugin tells the runtime of devices: "envvar", "volume-mounts", ...
+	IDs      string // by what: "uuid" or "index"
 }
 
 // State is one drawn machine with its configuration.
@@ -68,6 +70,8 @@ func Draw(seed uint64) *State {
 	drawMig(random, &state.Machine, state.Config.Strategy)
 	state.Config.Sharing = drawSharing(random, state)
 	state.Probe = pick(random, noProbe, probeOnce, probeOfPods)
+	state.Config.Lists = pick(random, byEnvironment, byEnvironment, byMounts, byAnnotations)
+	state.Config.IDs = pick(random, "uuid", "uuid", "index")
 	return state
 }
 
@@ -284,7 +288,9 @@ func (c *Config) File() []byte {
 		Name     string `json:"name"`
 		Replicas int    `json:"replicas"`
 	}
-	config := map[string]any{"version": "v1", "flags": map[string]any{"migStrategy": c.Strategy}}
+	flags := map[string]any{"migStrategy": c.Strategy, "plugin": map[string]any{
+		"deviceListStrategy": []string{c.Lists}, "deviceIDStrategy": c.IDs}}
+	config := map[string]any{"version": "v1", "flags": flags}
 	if c.Sharing.Method != "" {
 		var resources []resource
 		for _, name := range c.Sharing.Resources {

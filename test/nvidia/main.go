@@ -45,7 +45,9 @@ func main() {
 	table.Print()
 	fmt.Printf("plans of layouts: %d %s, %d %s, %d %s, %d %s\n", plans[planMade], planMade,
 		plans[planStarts], planStarts, plans[planNone], planNone, plans[planWrong], planWrong)
-	if !table.Agrees() || plans[planWrong] > 0 || plans[planMade]+plans[planStarts] == 0 {
+	// A few states need not have all of it.
+	if !table.Agrees(*states >= 50) || plans[planWrong] > 0 ||
+		*states >= 50 && plans[planMade]+plans[planStarts] == 0 {
 		os.Exit(1)
 	}
 }

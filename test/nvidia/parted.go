@@ -21,7 +21,7 @@ const (
 // DrawPlan makes a machine of MIG boards under the strategy mixed, that mig-manager looks after.
 func DrawPlan(seed uint64) *State {
 	random := rand.New(rand.NewPCG(seed, 23))
-	state := &State{Seed: seed, Config: Config{Strategy: "mixed"}, Probe: noProbe}
+	state := &State{Seed: seed, Config: Config{"mixed", Sharing{}, byEnvironment, "uuid"}}
 	state.Machine = drawMachine(random)
 	for len(boards[state.Machine.Gpus[0].Board].Profiles) == 0 {
 		state.Machine = drawMachine(random)

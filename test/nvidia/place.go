@@ -22,6 +22,7 @@ type Place struct {
 const (
 	pluginFolder = "/var/lib/kubelet/device-plugins"
 	mpsFolder    = "/mps"
+	driverFolder = "/driver-root"
 	patience     = 20 * time.Second
 )
 
@@ -42,7 +43,8 @@ func emptied(folder string) error {
 
 // SetUp makes the machine of a state: what NVML, sysfs and procfs tell of it.
 func (p *Place) SetUp(state *State) error {
-	for _, folder := range []string{p.path("state"), p.path("pci"), pluginFolder, mpsFolder} {
+	for _, folder := range []string{p.path("state"), p.path("pci"), pluginFolder, mpsFolder,
+		driverFolder} {
 		if err := emptied(folder); err != nil {
 			return err
 		}
@@ -53,6 +55,8 @@ func (p *Place) SetUp(state *State) error {
 		p.path("state", "paths.txt"):  []byte(Matrix(state.Machine.Paths)),
 		p.path("state", "config"):     state.Config.File(),
 		p.path("state", "machine"):    []byte("Test Machine\n"),
+		// The plugin looks for the driver before it writes a CDI file.
+		filepath.Join(driverFolder, "usr/lib64/libcuda.so."+state.Machine.Driver): nil,
 		// The driver's list of access files: the plugin wants those of each instance.
 		p.path("driver", "nvidia-caps", "mig-minors"): minorsOf(&state.Machine),
 	}
@@ -67,6 +71,21 @@ func (p *Place) SetUp(state *State) error {
 		}
 		if err := os.WriteFile(path, text, 0o644); err != nil {
 			return err
+		}
+	}
+	return deviceNodes(len(state.Machine.Gpus))
+}
+
+// A CDI file names the device node of each GPU, which has to be there; 195 is NVIDIA's number.
+func deviceNodes(gpus int) error {
+	if err := os.MkdirAll(filepath.Join(driverFolder, "dev"), 0o755); err != nil {
+		return err
+	}
+	const major = 195
+	for i := range gpus {
+		path := filepath.Join(driverFolder, "dev", fmt.Sprintf("nvidia%d", i))
+		if err := syscall.Mknod(path, syscall.S_IFCHR|0o666, major<<8|i); err != nil {
+			return fmt.Errorf("%s: %w", path, err)
 		}
 	}
 	return nil

@@ -76,8 +76,9 @@ func (t *Table) Add(state *State, outcome Outcome, why string) {
 	}
 }
 
-// Agrees is false where anything differs, and where a kind of agreement never occurred.
-func (t *Table) Agrees() bool {
+// Agrees is false where anything differs. Where all is to occur, it is false too where a kind of
+// agreement never did.
+func (t *Table) Agrees(all bool) bool {
 	sums := [outcomes]int{}
 	for _, row := range t.counts {
 		for outcome, count := range row {
@@ -89,7 +90,7 @@ func (t *Table) Agrees() bool {
 			return false
 		}
 	}
-	return sums[nodeSame] > 0 && sums[podAdmitted] > 0 && sums[podNoRoom] > 0
+	return !all || sums[nodeSame] > 0 && sums[podAdmitted] > 0 && sums[podNoRoom] > 0
 }
 
 // Print writes a row for each kind of configuration.
