@@ -60,7 +60,7 @@ func (k *Kubelet) Close() {
 // Register is the plugin's call.
 func (k *Kubelet) Register(_ context.Context, asked *pluginapi.RegisterRequest) (*pluginapi.Empty,
 	error) {
-	one, err := connect(filepath.Join(pluginFolder, asked.Endpoint))
+	one, err := k.connect(filepath.Join(pluginFolder, asked.Endpoint))
 	k.lock.Lock()
 	defer k.lock.Unlock()
 	if err != nil {
@@ -71,7 +71,7 @@ func (k *Kubelet) Register(_ context.Context, asked *pluginapi.RegisterRequest) 
 	return &pluginapi.Empty{}, nil
 }
 
-func connect(socket string) (*resource, error) {
+func (k *Kubelet) connect(socket string) (*resource, error) {
 	connection, err := grpc.NewClient("unix://"+socket,
 		grpc.WithTransportCredentials(insecure.NewCredentials()))
 	if err != nil {
@@ -87,13 +87,30 @@ func connect(socket string) (*resource, error) {
 	if err != nil {
 		return nil, err
 	}
+	one.ids = healthy(list)
+	go func() {
+		for {
+			list, err := watch.Recv()
+			if err != nil {
+				return
+			}
+			k.lock.Lock()
+			one.ids = healthy(list)
+			k.lock.Unlock()
+		}
+	}()
+	return one, nil
+}
+
+func healthy(list *pluginapi.ListAndWatchResponse) []string {
+	var ids []string
 	for _, device := range list.Devices {
 		if device.Health == pluginapi.Healthy {
-			one.ids = append(one.ids, device.ID)
+			ids = append(ids, device.ID)
 		}
 	}
-	slices.Sort(one.ids)
-	return one, nil
+	slices.Sort(ids)
+	return ids
 }
 
 // Counts are the devices of each resource that has registered.
@@ -124,7 +141,8 @@ type Given struct {
 	Possible bool // the plugin takes what Tranche foretold by another order of the free ones
 }
 
-// Free is how many devices of a resource nobody holds.
+// Free is how many devices of a resource kube-scheduler finds free: what containers hold counts
+// also where it is ill.
 func (k *Kubelet) Free(key string) int {
 	one := k.resources[key]
 	if one == nil {

@@ -59,6 +59,7 @@ type State struct {
 	Machine Machine
 	Config  Config
 	Probe   string
+	Ill     bool // a GPU falls ill while pods run
 }
 
 // Draw makes the state of a seed.
@@ -71,6 +72,8 @@ func Draw(seed uint64) *State {
 	state.Config.Sharing = drawSharing(random, state)
 	state.Probe = pick(random, noProbe, probeOnce, probeOfPods)
 	state.Config.Lists = pick(random, byEnvironment, byEnvironment, byMounts, byAnnotations)
+	whole := !slices.ContainsFunc(state.Machine.Gpus, func(gpu Gpu) bool { return gpu.MigOn })
+	state.Ill = whole && state.Config.Sharing.Method == "" && random.IntN(3) == 0
 	state.Config.IDs = pick(random, "uuid", "uuid", "index")
 	return state
 }
@@ -255,8 +258,9 @@ func (m *Machine) NodeFile() []byte {
 		Starts   string            `json:"starts"`
 		Boards   map[string]*Board `json:"boards"`
 		Gpus     []gpu             `json:"gpus"`
-	}{m.Driver, "matrix.txt", "paths.txt", m.Switched, starts, boards, nil}
+	}{m.Driver, "matrix.txt", "paths.txt", m.Switched, starts, map[string]*Board{}, nil}
 	for _, card := range m.Gpus {
+		file.Boards[card.Board] = boards[card.Board]
 		one := gpu{Gpu: card}
 		if card.MigOn {
 			one.Migs = append([]Mig{}, card.Migs...)

@@ -101,7 +101,13 @@ type holder struct {
 
 // play sends pods, and ends some of them.
 func (w *world) play(random *rand.Rand) error {
-	for _, pod := range drawPods(random, &w.running.Node) {
+	pods := drawPods(random, &w.running.Node)
+	for i, pod := range pods {
+		if w.state.Ill && i == len(pods)/2 {
+			if err := w.fallIll(random.IntN(len(w.state.Machine.Gpus))); err != nil {
+				return err
+			}
+		}
 		if len(w.held) > 0 && random.IntN(3) == 0 {
 			if err := w.end(random.IntN(len(w.held))); err != nil {
 				return err
@@ -112,6 +118,16 @@ func (w *world) play(random *rand.Rand) error {
 		}
 	}
 	return nil
+}
+
+func (w *world) fallIll(gpu int) error {
+	if err := w.place.FallIll(w.state, w.running, gpu); err != nil {
+		return err
+	}
+	if err := w.look(); err != nil {
+		return err
+	}
+	return w.server.Ask("POST", "/embedded/v1/apply", w.running.Node.Object(), nil)
 }
 
 func (w *world) end(at int) error {

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"maps"
 	"math/rand/v2"
+	"os"
 	"strconv"
 )
 
@@ -11,7 +12,8 @@ import (
 type Node struct {
 	Labels      map[string]string
 	Annotations map[string]string
-	Resources   map[string]int
+	Resources   map[string]int // allocatable
+	Capacity    map[string]int
 }
 
 // Running is a machine with its plugin.
@@ -84,20 +86,46 @@ func (p *Place) startPlugin(state *State, running *Running) error {
 		return fmt.Errorf("expected the plugin to advertise %v, found %v\n%s", expected,
 			running.Node.Resources, running.plugin.Log())
 	}
+	running.Node.Capacity = maps.Clone(running.Node.Resources)
 	return nil
+}
+
+// FallIll has a GPU report an error, and returns when the plugin has told the kubelet.
+func (p *Place) FallIll(state *State, running *Running, gpu int) error {
+	const criticalXid, fallenOffTheBus = 8, 79
+	text := fmt.Appendf(nil, `[{"uuid": %q, "type": %d, "data": %d}]`, state.Machine.Gpus[gpu].UUID,
+		criticalXid, fallenOffTheBus)
+	path := p.path("state", "events.json")
+	if err := os.WriteFile(path+".new", text, 0o644); err != nil {
+		return err
+	}
+	if err := os.Rename(path+".new", path); err != nil {
+		return err
+	}
+	expected := map[string]int{gpuKey: running.Node.Capacity[gpuKey] - 1}
+	var err error
+	running.Node.Resources, err = running.Kubelet.WaitFor(expected, func() bool { return false })
+	if err == nil && !maps.Equal(running.Node.Resources, expected) {
+		err = fmt.Errorf("expected healthy devices %v, found %v\n%s", expected,
+			running.Node.Resources, running.plugin.Log())
+	}
+	return err
 }
 
 // Object is the Node.
 func (n *Node) Object() map[string]any {
-	amounts := map[string]string{"cpu": "256", "memory": "4Ti", "pods": "110"}
-	for key, count := range n.Resources {
-		amounts[key] = strconv.Itoa(count)
+	amounts := func(counts map[string]int) map[string]string {
+		all := map[string]string{"cpu": "256", "memory": "4Ti", "pods": "110"}
+		for key, count := range counts {
+			all[key] = strconv.Itoa(count)
+		}
+		return all
 	}
 	return map[string]any{
 		"apiVersion": "v1", "kind": "Node",
 		"metadata": map[string]any{"name": nodeName, "labels": n.Labels,
 			"annotations": n.Annotations},
-		"status": map[string]any{"capacity": amounts, "allocatable": amounts,
+		"status": map[string]any{"capacity": amounts(n.Capacity), "allocatable": amounts(n.Resources),
 			"conditions": []any{map[string]string{"type": "Ready", "status": "True"}}},
 	}
 }

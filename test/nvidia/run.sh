@@ -33,11 +33,16 @@ cmake --build "$build" --target "${targets[@]}"
 programs=$build/nvidia-programs
 mkdir -p "$programs"
 plugin=github.com/NVIDIA/k8s-device-plugin/cmd
-(cd test/nvidia && go vet ./... && go build -o "$programs/judge" . &&
-  go build -o "$programs/" $plugin/nvidia-device-plugin $plugin/gpu-feature-discovery \
-    $plugin/mps-control-daemon)
 parted=github.com/NVIDIA/mig-parted/cmd/nvidia-mig-parted
-(cd test/nvidia/parted && go build -o "$programs/" $parted)
+(cd test/nvidia && go vet . && go test . >/dev/null && go build -o "$programs/judge" .)
+# NVIDIA's programs change with their versions alone, and take long to link.
+if [[ ! $programs/nvidia-device-plugin -nt test/nvidia/go.sum ]]; then
+  (cd test/nvidia && go build -o "$programs/" $plugin/gpu-feature-discovery \
+    $plugin/mps-control-daemon $plugin/nvidia-device-plugin)
+fi
+if [[ ! $programs/nvidia-mig-parted -nt test/nvidia/parted/go.sum ]]; then
+  (cd test/nvidia/parted && go build -o "$programs/" $parted)
+fi
 
 place=$(mktemp -d "${TMPDIR:-/tmp}/tranche-nvidia.XXXXXX")
 trap 'rm -rf "$place"' EXIT

@@ -55,8 +55,9 @@ func NewTable(out io.Writer, most int) *Table {
 
 func rowOf(state *State) string {
 	method := map[string]string{"": "none", "timeSlicing": "time-slicing", "mps": "mps"}
-	return fmt.Sprintf("%-9s %-13s %-6s", state.Config.Strategy,
-		method[state.Config.Sharing.Method], state.Probe)
+	ill := map[bool]string{true: " ill"}
+	return fmt.Sprintf("%-9s %-13s %-10s", state.Config.Strategy,
+		method[state.Config.Sharing.Method], state.Probe+ill[state.Ill])
 }
 
 // Add counts an outcome; why says what differs.
@@ -95,7 +96,7 @@ func (t *Table) Agrees(all bool) bool {
 
 // Print writes a row for each kind of configuration.
 func (t *Table) Print() {
-	fmt.Fprintf(t.out, "%-31s", "strategy  sharing       probe")
+	fmt.Fprintf(t.out, "%-35s", "strategy  sharing       probe")
 	for _, name := range outcomeNames {
 		fmt.Fprintf(t.out, " %*s", max(len(name), 8), name)
 	}
@@ -106,7 +107,7 @@ func (t *Table) Print() {
 	}
 	slices.Sort(rows)
 	for _, row := range rows {
-		fmt.Fprintf(t.out, "%-31s", row)
+		fmt.Fprintf(t.out, "%-35s", row)
 		for outcome, count := range t.counts[row] {
 			fmt.Fprintf(t.out, " %*d", max(len(outcomeNames[outcome]), 8), count)
 		}
