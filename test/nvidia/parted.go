@@ -14,6 +14,7 @@ import (
 const (
 	planNone   = "no plan"
 	planMade   = "made"
+	planBeside = "beside pods"  // made while a pod held a GPU of the node
 	planStarts = "other starts" // the instances are those planned, where mig-parted let them stand
 	planWrong  = "DIFFERENT"
 )
@@ -323,6 +324,9 @@ func (p *planner) served(seen *SeenNode, plan string) (string, string, error) {
 	}
 	if sent == 0 {
 		return planWrong, fmt.Sprintf("none of %v is sent after the change\n%s", p.waiting, plan), nil
+	}
+	if len(p.held) > 0 {
+		return planBeside, "", nil
 	}
 	if len(p.state.startDifferences(seen)) > 0 {
 		return planStarts, "", nil
