@@ -23,7 +23,7 @@ const (
 	pluginFolder = "/var/lib/kubelet/device-plugins"
 	mpsFolder    = "/mps"
 	driverFolder = "/driver-root"
-	patience     = 20 * time.Second
+	patience     = time.Minute // mig-parted takes seconds, and more beside other work
 )
 
 func (p *Place) path(parts ...string) string {
