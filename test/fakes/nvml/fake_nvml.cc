@@ -3,11 +3,13 @@
 // driver does also where there is nothing: gaps in MIG indices and profile numbers, links past the
 // last.
 //
-// A GPU with "board": "h100-80" can be cut. Its instances outlive the process: they are kept in
-// instances.json beside the node's file. faults.json there says what goes wrong, by function:
+// A GPU with "board": "h100-80", or with a board of the file that has profiles, can be cut. Its
+// instances outlive the process: they are kept in instances.json beside the node's file.
+// faults.json there says what goes wrong, by function:
 // {"nvmlGpuInstanceDestroy": {"code": 19, "sleepMs": 50}}; "late": true does it and fails all the
 // same.
 #include <algorithm>
+#include <cstdio>
 #include <cstdlib>
 #include <string>
 #include <vector>
@@ -34,6 +36,10 @@ void FillPci(const std::string& bus, abi::PciInfo& info) {
   info.domain = static_cast<unsigned>(std::stoul(bus.substr(0, 4), nullptr, 16));
   info.bus = static_cast<unsigned>(std::stoul(bus.substr(5, 2), nullptr, 16));
   info.device = static_cast<unsigned>(std::stoul(bus.substr(8, 2), nullptr, 16));
+  std::snprintf(info.legacy_bus_id, sizeof(info.legacy_bus_id), "%04X:%02X:%02X.0", info.domain,
+                info.bus, info.device);
+  std::snprintf(info.bus_id, sizeof(info.bus_id), "%08X:%02X:%02X.0", info.domain, info.bus,
+                info.device);
 }
 
 unsigned LinksOf(const std::string& cell) {
@@ -125,16 +131,26 @@ int nvmlDeviceGetUUID(void* device, char* text, unsigned size) {
 int nvmlDeviceGetName(void* device, char* text, unsigned size) {
   const Lock lock(mutex);
   const Card* const card = CardOf(device);
-  return Copy(card->cuttable ? "NVIDIA H100 80GB HBM3" : "NVIDIA Test GPU", text, size);
+  return Copy(card->board != nullptr ? card->board->name : "NVIDIA Test GPU", text, size);
 }
 
 int nvmlDeviceGetPciInfo_v3(void* device, abi::PciInfo* info) {
-  FillPci(CardOf(device)->bus, *info);
+  const Lock lock(mutex);
+  const Card& card = *CardOf(device);
+  FillPci(card.bus, *info);
+  constexpr unsigned kVendor = 0x10de;
+  if (card.board != nullptr) info->device_id = (card.board->device_id << 16U) | kVendor;
   return abi::kSuccess;
 }
 
 int nvmlDeviceGetMemoryInfo(void* device, abi::Memory* memory) {
   const Lock lock(mutex);
+  if (const Mig* const mig = MigOf(device)) {
+    const Profile* const profile = ProfileOf(*CardWith(device), mig->profile);
+    if (profile == nullptr) return abi::kNotSupported;
+    *memory = {profile->mib << 20U, profile->mib << 20U, 0};
+    return abi::kSuccess;
+  }
   const Card* const card = CardOf(device);
   if (card->mig_mode && !card->may_monitor_mig) return abi::kNoPermission;
   *memory = {card->memory_mib << 20U, card->memory_mib << 19U, card->memory_mib << 19U};
@@ -165,7 +181,9 @@ int nvmlDeviceSetComputeMode(void* device, int mode) {
 
 int nvmlDeviceGetMigMode(void* device, unsigned* current, unsigned* pending) {
   const Lock lock(mutex);
-  *current = *pending = CardOf(device)->mig_mode ? 1 : 0;
+  const Card& card = *CardOf(device);
+  if (card.board != nullptr && !card.cuttable) return abi::kNotSupported;
+  *current = *pending = card.mig_mode ? 1 : 0;
   return abi::kSuccess;
 }
 
@@ -192,12 +210,20 @@ int nvmlDeviceGetAttributes_v2(void* device, abi::MigAttributes* attributes) {
   *attributes = {};
   attributes->gpu_slices = mig.gpu_slices;
   attributes->compute_slices = mig.compute_slices;
+  if (const Profile* const profile = ProfileOf(*CardWith(device), mig.profile)) {
+    attributes->memory_mib = profile->mib;
+    attributes->multiprocessors = profile->multiprocessors;
+    attributes->copy_engines = profile->slices;
+    const unsigned media = profile->name.ends_with("+me") ? 1 : 0;
+    attributes->jpeg_engines = attributes->optical_flow_engines = media;
+  }
   return abi::kSuccess;
 }
 
 int nvmlDeviceGetTopologyCommonAncestor(void* one, void* other, unsigned* level) {
   const auto column = static_cast<std::size_t>(CardOf(other) - machine->cards.data());
-  *level = Level(CardOf(one)->row.at(column));
+  const Card& card = *CardOf(one);
+  *level = Level(card.paths.empty() ? card.row.at(column) : card.paths.at(column));
   return abi::kSuccess;
 }
 

@@ -19,15 +19,6 @@ unsigned ComputeSlices(unsigned number) {
   return number < std::size(kSlices) ? kSlices[number] : 0;
 }
 
-bool IsFree(const Card& card, const Profile& profile, unsigned start) {
-  unsigned same = 0;
-  for (const Mig& mig : card.migs) {
-    if (start < mig.start + mig.size && mig.start < start + profile.size) return false;
-    same += mig.profile == profile.name ? 1 : 0;
-  }
-  return same < profile.most;
-}
-
 // Events of the GPUs that were registered, from events.json beside the node's file: each has uuid,
 // type and data, and is told once.
 struct EventSet {
@@ -75,7 +66,9 @@ int nvmlGpuInstanceGetInfo(void* instance, abi::GpuInstanceInfo* info) {
   const Lock lock(mutex);
   const Mig& mig = *MigOf(instance);
   if (CardWith(instance)->cuttable) {
-    *info = {CardWith(instance), mig.gpu_instance, ProfileOf(mig.profile)->id, mig.start, mig.size};
+    const Card& card = *CardWith(instance);
+    *info = {CardWith(instance), mig.gpu_instance, ProfileOf(card, mig.profile)->id, mig.start,
+             mig.size};
     return abi::kSuccess;
   }
   const auto& profiles = machine->profiles;
@@ -91,13 +84,13 @@ int nvmlDeviceGetGpuInstanceProfileInfoV(void* device, unsigned number,
   if (info->version != abi::kGpuInstanceProfileVersion) return abi::kInvalidArgument;
   if (CardOf(device)->cuttable) {
     if (number >= kProfileNumbers) return abi::kInvalidArgument;
-    const auto& all = ProfilesOfH100();
+    const auto& all = CardOf(device)->board->profiles;
     const auto profile = std::ranges::find(all, number, &Profile::number);
     if (profile == all.end()) return abi::kNotSupported;
     info->id = profile->id;
     info->slices = profile->slices;
     info->memory_mib = profile->mib;
-    return Copy(std::string("MIG ") + profile->name, info->name, sizeof(info->name));
+    return Copy("MIG " + profile->name, info->name, sizeof(info->name));
   }
   if (number >= machine->profiles.size()) return abi::kInvalidArgument;
   if (machine->profiles[number].empty()) return abi::kNotSupported;
@@ -110,7 +103,7 @@ int nvmlDeviceGetGpuInstancePossiblePlacements_v2(void* device, unsigned id,
                                                   unsigned* count) {
   const Lock lock(mutex);
   if (!CardOf(device)->cuttable) return abi::kNotSupported;
-  const auto& all = ProfilesOfH100();
+  const auto& all = CardOf(device)->board->profiles;
   const auto profile = std::ranges::find(all, id, &Profile::id);
   if (profile == all.end()) return abi::kInvalidArgument;
   *count = 0;
@@ -125,7 +118,7 @@ int nvmlDeviceGetGpuInstances(void* device, unsigned id, void** instances, unsig
   const Lock lock(mutex);
   *count = 0;
   for (Mig& mig : CardOf(device)->migs) {
-    const Profile* const profile = ProfileOf(mig.profile);
+    const Profile* const profile = ProfileOf(*CardOf(device), mig.profile);
     if (profile != nullptr && profile->id == id) instances[(*count)++] = &mig;
   }
   return abi::kSuccess;
@@ -138,17 +131,14 @@ int nvmlDeviceCreateGpuInstanceWithPlacement(void* device, unsigned id,
   if (fault.code != abi::kSuccess && !fault.late) return fault.code;
   const Lock lock(mutex);
   Card* const card = CardOf(device);
-  const auto& all = ProfilesOfH100();
+  if (!card->cuttable) return abi::kInvalidArgument;
+  const auto& all = card->board->profiles;
   const auto profile = std::ranges::find(all, id, &Profile::id);
   const bool legal = profile != all.end() && profile->size == place->size &&
                      std::ranges::count(profile->starts, place->start) > 0;
-  if (!card->cuttable || !card->mig_mode || !legal) return abi::kInvalidArgument;
+  if (!card->mig_mode || !legal) return abi::kInvalidArgument;
   if (!IsFree(*card, *profile, place->start)) return kInsufficientResources;
-  const unsigned number = machine->next_instance++;
-  card->migs.push_back({"MIG-" + std::to_string(number), profile->name, number, place->start,
-                        place->size, profile->slices, 0});
-  *instance = &card->migs.back();
-  SaveInstances();
+  *instance = MakeInstance(*card, *profile, place->start);
   return fault.code;
 }
 
@@ -173,6 +163,7 @@ int nvmlGpuInstanceGetComputeInstanceProfileInfo(void* instance, unsigned number
   *info = {};
   info->id = number;
   info->slices = slices;
+  info->instances = MigOf(instance)->gpu_slices / slices;
   return abi::kSuccess;
 }
 

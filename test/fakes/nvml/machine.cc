@@ -33,6 +33,9 @@ void LoadInstances(Machine& of) {
   const Json all = Json::parse(file);
   of.next_instance = all.at("next");
   for (Card& card : of.cards) {
+    if (!all.contains(card.uuid)) continue;
+    card.migs.clear();
+    if (all.contains("modes")) card.mig_mode = all["modes"].at(card.uuid);
     for (const Json& one : all.value(card.uuid, Json::array())) {
       card.migs.push_back({one.at("uuid"), one.at("profile"), one.at("id"), one.at("start"),
                            one.at("size"), one.at("slices"), one.at("compute")});
@@ -46,7 +49,8 @@ std::vector<std::string> Words(const std::string& line) {
 }
 
 // The cells of the GPU columns, which come first, of every GPU row.
-void ReadMatrix(const std::filesystem::path& path, std::vector<Card>& cards) {
+void ReadMatrix(const std::filesystem::path& path, std::vector<Card>& cards,
+                std::vector<std::string> Card::*cells) {
   std::ifstream file(path);
   for (std::string line; std::getline(file, line);) {
     std::vector<std::string> words = Words(line);
@@ -54,11 +58,37 @@ void ReadMatrix(const std::filesystem::path& path, std::vector<Card>& cards) {
     // The head also starts with a GPU; only rows have themselves in them.
     const auto at = static_cast<std::size_t>(std::stoi(words[0].substr(3)));
     if (words.size() <= at + 1 || words[at + 1] != "X") continue;
-    if (at < cards.size()) cards[at].row.assign(words.begin() + 1, words.end());
+    if (at < cards.size()) (cards[at].*cells).assign(words.begin() + 1, words.end());
   }
 }
 
-Card ReadCard(const Json& json) {
+Profile ReadProfile(const Json& json) {
+  Profile profile;
+  profile.number = json.at("number");
+  profile.id = json.at("id");
+  profile.name = json.at("name");
+  profile.slices = json.at("slices");
+  profile.mib = json.at("memoryMiB");
+  profile.size = json.at("size");
+  profile.most = json.at("most");
+  profile.starts = json.at("starts").get<std::vector<unsigned>>();
+  profile.multiprocessors = json.value("multiprocessors", 0U);
+  return profile;
+}
+
+Board ReadBoard(const Json& json) {
+  Board board;
+  board.name = json.at("name");
+  board.compute_major = json.at("compute").at(0);
+  board.compute_minor = json.at("compute").at(1);
+  board.device_id = json.value("deviceId", 0U);
+  for (const Json& profile : json.value("profiles", Json::array())) {
+    board.profiles.push_back(ReadProfile(profile));
+  }
+  return board;
+}
+
+Card ReadCard(const Json& json, const std::map<std::string, Board>& boards) {
   Card card;
   card.uuid = json.at("uuid");
   card.bus = json.at("bus");
@@ -67,7 +97,8 @@ Card ReadCard(const Json& json) {
   card.may_monitor_mig = json.value("mayMonitorMig", true);
   card.rows = json.value("rows", "");
   card.fixed_mode = json.value("mode", "") == "fixed";
-  card.cuttable = json.value("board", "") == "h100-80";
+  if (json.contains("board")) card.board = &boards.at(json.at("board"));
+  card.cuttable = card.board != nullptr && !card.board->profiles.empty();
   for (const Json& one : json.value("mig", Json::array())) {
     Mig mig;
     mig.uuid = one.at("uuid");
@@ -84,17 +115,21 @@ Card ReadCard(const Json& json) {
 
 }  // namespace
 
-const std::vector<Profile>& ProfilesOfH100() {
-  static const std::vector<Profile> profiles = {
-      {0, 19, "1g.10gb", 1, 9984, 1, 7, {0, 1, 2, 3, 4, 5, 6}},
-      {1, 14, "2g.20gb", 2, 20096, 2, 3, {0, 2, 4}},
-      {2, 9, "3g.40gb", 3, 40448, 4, 2, {0, 4}},
-      {3, 5, "4g.40gb", 4, 40448, 4, 1, {0}},
-      {4, 0, "7g.80gb", 7, 81152, 8, 1, {0}},
-      {7, 20, "1g.10gb+me", 1, 9984, 1, 1, {0, 1, 2, 3, 4, 5, 6}},
-      {9, 15, "1g.20gb", 1, 20096, 2, 4, {0, 2, 4, 6}},
-  };
-  return profiles;
+const Board& BoardOfH100() {
+  static const Board board = {"NVIDIA H100 80GB HBM3",
+                              9,
+                              0,
+                              0x2330,
+                              {
+                                  {0, 19, "1g.10gb", 1, 9984, 1, 7, {0, 1, 2, 3, 4, 5, 6}, 16},
+                                  {1, 14, "2g.20gb", 2, 20096, 2, 3, {0, 2, 4}, 32},
+                                  {2, 9, "3g.40gb", 3, 40448, 4, 2, {0, 4}, 60},
+                                  {3, 5, "4g.40gb", 4, 40448, 4, 1, {0}, 64},
+                                  {4, 0, "7g.80gb", 7, 81152, 8, 1, {0}, 132},
+                                  {7, 20, "1g.10gb+me", 1, 9984, 1, 1, {0, 1, 2, 3, 4, 5, 6}, 16},
+                                  {9, 15, "1g.20gb", 1, 20096, 2, 4, {0, 2, 4, 6}, 26},
+                              }};
+  return board;
 }
 
 Fault FaultOf(const char* function) {
@@ -117,6 +152,7 @@ void SaveInstances() {
   Json all = {{"next", machine->next_instance}};
   for (const Card& card : machine->cards) {
     if (!card.cuttable) continue;
+    all["modes"][card.uuid] = card.mig_mode;
     all[card.uuid] = Json::array();
     for (const Mig& mig : card.migs) all[card.uuid].push_back(ToJson(mig));
   }
@@ -133,8 +169,16 @@ std::unique_ptr<Machine> ReadMachine(const std::filesystem::path& path) {
   read->folder = path.parent_path();
   read->driver = json.at("driver");
   read->switched = json.value("switched", false);
-  for (const Json& card : json.at("gpus")) read->cards.push_back(ReadCard(card));
-  ReadMatrix(path.parent_path() / json.at("matrix").get<std::string>(), read->cards);
+  read->starts_from_above = json.value("starts", "") == "above";
+  read->boards.emplace("h100-80", BoardOfH100());
+  const Json boards = json.value("boards", Json::object());
+  for (const auto& [name, board] : boards.items()) {
+    read->boards[name] = ReadBoard(board);
+  }
+  for (const Json& card : json.at("gpus")) read->cards.push_back(ReadCard(card, read->boards));
+  const auto folder = path.parent_path();
+  ReadMatrix(folder / json.at("matrix").get<std::string>(), read->cards, &Card::row);
+  ReadMatrix(folder / json.value("paths", "none"), read->cards, &Card::paths);
   std::set<std::string> names;
   for (const Card& card : read->cards) {
     for (const Mig& mig : card.migs) names.insert(mig.profile);
@@ -165,8 +209,9 @@ Mig* MigOf(void* device) {
   return nullptr;
 }
 
-const Profile* ProfileOf(const std::string& name) {
-  for (const Profile& profile : ProfilesOfH100()) {
+const Profile* ProfileOf(const Card& card, const std::string& name) {
+  if (card.board == nullptr) return nullptr;
+  for (const Profile& profile : card.board->profiles) {
     if (profile.name == name) return &profile;
   }
   return nullptr;
@@ -179,6 +224,35 @@ Card* CardWith(void* instance) {
     }
   }
   return nullptr;
+}
+
+unsigned ComputeIdOf(const Mig& mig) {
+  unsigned id = 0;
+  for (const Card& card : machine->cards) {
+    for (const Mig& other : card.migs) {
+      if (&other == &mig) return id;
+      id += other.gpu_instance == mig.gpu_instance ? 1 : 0;
+    }
+    id = 0;
+  }
+  return id;
+}
+
+bool IsFree(const Card& card, const Profile& profile, unsigned start) {
+  unsigned same = 0;
+  for (const Mig& mig : card.migs) {
+    if (start < mig.start + mig.size && mig.start < start + profile.size) return false;
+    same += mig.profile == profile.name ? 1 : 0;
+  }
+  return same < profile.most;
+}
+
+Mig* MakeInstance(Card& card, const Profile& profile, unsigned start) {
+  const unsigned number = machine->next_instance++;
+  card.migs.push_back({"MIG-" + std::to_string(number), profile.name, number, start, profile.size,
+                       profile.slices, 0});
+  SaveInstances();
+  return &card.migs.back();
 }
 
 int Copy(const std::string& text, char* buffer, unsigned size) {

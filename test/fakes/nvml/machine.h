@@ -3,6 +3,7 @@
 
 #include <filesystem>
 #include <list>
+#include <map>
 #include <memory>
 #include <mutex>
 #include <set>
@@ -31,34 +32,48 @@ struct Mig {
 
 // What a board can be cut into, by NVML's number of the profile. Source: the MIG user guide.
 struct Profile {
-  unsigned number, id;
-  const char* name;
-  unsigned slices;
-  unsigned long long mib;
-  unsigned size, most;
+  unsigned number = 0, id = 0;
+  std::string name;
+  unsigned slices = 0;
+  unsigned long long mib = 0;
+  unsigned size = 0, most = 0;
   std::vector<unsigned> starts;
+  unsigned multiprocessors = 0;
 };
-const std::vector<Profile>& ProfilesOfH100();
 inline constexpr unsigned kProfileNumbers = 10;
+
+// A kind of GPU. One without profiles has no MIG mode.
+struct Board {
+  std::string name;
+  int compute_major = 0, compute_minor = 0;
+  unsigned device_id = 0;
+  std::vector<Profile> profiles;
+};
+// "h100-80", which every machine has.
+const Board& BoardOfH100();
 
 struct Card {
   std::string uuid, bus;
   unsigned long long memory_mib = 0;
   bool mig_mode = false;
   bool may_monitor_mig = true;
-  bool cuttable = false;
+  const Board* board = nullptr;  // null: a GPU of which nobody asks what it is
+  bool cuttable = false;         // by its board
   int compute_mode = 0;
-  bool fixed_mode = false;       // who asks may not change it
-  std::string rows;              // of memory: "pending", "failed" to be remapped
-  std::list<Mig> migs;           // handles are their addresses
-  std::vector<std::string> row;  // of the matrix
+  bool fixed_mode = false;         // who asks may not change it
+  std::string rows;                // of memory: "pending", "failed" to be remapped
+  std::list<Mig> migs;             // handles are their addresses
+  std::vector<std::string> row;    // of the matrix
+  std::vector<std::string> paths;  // the same without NVLinks, where the file tells them
 };
 
 struct Machine {
   std::filesystem::path folder;
   std::string driver;
   bool switched = false;
+  bool starts_from_above = false;  // where instances go whose place nobody names
   unsigned next_instance = 1;
+  std::map<std::string, Board> boards;
   std::vector<Card> cards;
   std::vector<std::string> profiles;  // by number, with the gap
 };
@@ -77,7 +92,7 @@ Fault FaultOf(const char* function);
 
 // Null: the file names no machine.
 std::unique_ptr<Machine> ReadMachine(const std::filesystem::path& path);
-// Of cards that can be cut.
+// Of cards that can be cut: their instances and their MIG mode.
 void SaveInstances();
 
 // Null: the handle is none of that kind.
@@ -85,7 +100,13 @@ Card* CardOf(void* device);
 Mig* MigOf(void* device);
 // The card an instance is on.
 Card* CardWith(void* instance);
-const Profile* ProfileOf(const std::string& name);
+const Profile* ProfileOf(const Card& card, const std::string& name);
+// Its number among the compute instances of its GPU instance.
+unsigned ComputeIdOf(const Mig& mig);
+
+// Whether nothing stands there, and whether the board allows one more.
+bool IsFree(const Card& card, const Profile& profile, unsigned start);
+Mig* MakeInstance(Card& card, const Profile& profile, unsigned start);
 
 int Copy(const std::string& text, char* buffer, unsigned size);
 
