@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <span>
 
 #include "scheduler/index/node_state.h"
 #include "scheduler/index/runs_beside.h"
@@ -145,20 +146,81 @@ bool Obeys(const Inventory& inventory, const SetRules& rules, GpuSet cards) {
   return inventory.table->Best(cards, cards.size(), rules).has_value();
 }
 
+// What the plugin is asked for one container after another.
+struct PluginTurns {
+  std::vector<std::size_t> asks;
+  std::vector<int> counts;
+};
+// Empty: not all of the question is asked by containers in their turn.
+PluginTurns TurnsOf(const PodRequest& request, const CardQuestion& question) {
+  PluginTurns turns;
+  int sum = 0;
+  for (std::size_t i = 0; i < request.asks.size(); ++i) {
+    const Ask& ask = request.asks[i];
+    if (ask.resource != Resource::kGpu || !IsLong(request, ask)) continue;
+    turns.asks.push_back(i);
+    turns.counts.push_back(static_cast<int>(ask.count));
+    sum += turns.counts.back();
+  }
+  return sum == question.count ? turns : PluginTurns{};
+}
+
+// What it may give, the likeliest first; the lowest where its rule does not say.
+std::vector<GpuSet> PluginChoices(MachineTable& table, GpuSet offered, int count) {
+  std::vector<GpuSet> sets = table.PluginSets(offered, count);
+  if (!sets.empty()) return sets;
+  GpuSet lowest;
+  for (const int card : offered) {
+    if (lowest.size() < count) lowest.Add(card);
+  }
+  return {lowest};
+}
+
+// Whatever of equal sets each container gets. `budget`: of outcomes that are looked at; beyond it
+// nothing is proven.
+bool AllTurnsObey(const Inventory& inventory, const SetRules& rules, std::span<const int> counts,
+                  GpuSet left, GpuSet taken, int& budget) {
+  if (counts.empty()) return --budget >= 0 && Obeys(inventory, rules, taken);
+  return std::ranges::all_of(PluginChoices(*inventory.table, left, counts.front()),
+                             [&](GpuSet cards) {
+                               return AllTurnsObey(inventory, rules, counts.subspan(1),
+                                                   left - cards, taken | cards, budget);
+                             });
+}
+
+// The kubelet asks for each container by itself, among what those before it have left.
+SetAnswer FollowTurns(const Inventory& inventory, const SetRules& rules, bool strict,
+                      const PodRequest& request, const PluginTurns& turns, GpuSet offered) {
+  constexpr int kMostOutcomes = 256;
+  MachineTable& table = *inventory.table;
+  SetAnswer answer;
+  answer.by_ask.resize(request.asks.size());
+  GpuSet taken;
+  for (std::size_t i = 0; i < turns.asks.size(); ++i) {
+    const GpuSet left = offered - taken;
+    const bool foretold = !table.PluginSets(left, turns.counts[i]).empty();
+    if (!foretold && strict && !table.machine().uniform()) return {Reason::kTopologyUnknown, {}};
+    const GpuSet cards = PluginChoices(table, left, turns.counts[i]).front();
+    answer.by_ask[turns.asks[i]] = cards;
+    taken = taken | cards;
+  }
+  int budget = kMostOutcomes;
+  if (strict && !AllTurnsObey(inventory, rules, turns.counts, offered, {}, budget)) {
+    if (!table.Best(table.machine().all(), taken.size(), rules)) return {Reason::kNoSuchSet, {}};
+    return {rules.one_numa ? Reason::kNumaMismatch : Reason::kBrokenSet, {}};
+  }
+  answer.choice = table.Best(taken, taken.size(), SetRules{});
+  return answer;
+}
+
 // The plugin takes what its rule says, whatever we would rather have. Of equal sets it may take
 // any, so that rules must hold for all of them.
 SetAnswer FollowPlugin(const Inventory& inventory, const SetRules& rules, bool strict,
                        const CardQuestion& question, GpuSet offered) {
   MachineTable& table = *inventory.table;
-  std::vector<GpuSet> sets = table.PluginSets(offered, question.count);
-  if (sets.empty() && strict && !table.machine().uniform()) return {Reason::kTopologyUnknown, {}};
-  if (sets.empty()) {
-    GpuSet lowest;
-    for (const int card : offered) {
-      if (lowest.size() < question.count) lowest.Add(card);
-    }
-    sets.push_back(lowest);
-  }
+  const bool foretold = !table.PluginSets(offered, question.count).empty();
+  if (!foretold && strict && !table.machine().uniform()) return {Reason::kTopologyUnknown, {}};
+  const std::vector<GpuSet> sets = PluginChoices(table, offered, question.count);
   const bool obey = !strict || std::ranges::all_of(sets, [&](GpuSet cards) {
     return Obeys(inventory, rules, cards);
   });
@@ -213,6 +275,10 @@ SetAnswer ChooseCards(const Inventory& inventory, const Load& load, const PodReq
   if (inventory.table == nullptr) return {};
   if (inventory.plugin_chooses()) {
     const bool ruled = strict || rules.nic_floor || (several && rules.one_numa);
+    const PluginTurns turns = question.one_container ? PluginTurns{} : TurnsOf(request, question);
+    if (!turns.asks.empty()) {
+      return FollowTurns(inventory, rules, ruled, request, turns, *offered);
+    }
     return FollowPlugin(inventory, rules, ruled, question, *offered);
   }
   if (auto choice = inventory.table->Best(*offered, question.count, rules)) {
@@ -261,16 +327,21 @@ std::string DescribeBrokenSet(const Inventory& inventory, const PodRequest& requ
 
 std::optional<Picks> PicksOn(const Inventory& inventory, const PodRequest& request,
                              const std::vector<GpuUuid>& uuids) {
-  if (request.asks.size() != 1 || request.asks[0].resource != Resource::kGpu) return std::nullopt;
-  if (static_cast<int64_t>(uuids.size()) != request.asks[0].count) return std::nullopt;
   Picks picks;
-  for (const GpuUuid& uuid : uuids) {
-    const auto card = std::ranges::find(inventory.cards, uuid, &Card::uuid);
-    if (card == inventory.cards.end()) return std::nullopt;
-    const CardNeed need = NeedOn(inventory, request.asks[0], *card);
-    picks.push_back({0, static_cast<int>(card - inventory.cards.begin()), -1, 0, need.milli,
-                     need.memory, need.exclusive});
+  for (std::size_t i = 0; i < request.asks.size(); ++i) {
+    const Ask& ask = request.asks[i];
+    if (ask.resource != Resource::kGpu || !IsLong(request, ask)) return std::nullopt;
+    for (int64_t unit = 0; unit < ask.count; ++unit) {
+      if (picks.size() == uuids.size()) return std::nullopt;
+      // Of which container each is makes no difference to what is taken.
+      const auto card = std::ranges::find(inventory.cards, uuids[picks.size()], &Card::uuid);
+      if (card == inventory.cards.end()) return std::nullopt;
+      const CardNeed need = NeedOn(inventory, ask, *card);
+      picks.push_back({static_cast<int>(i), static_cast<int>(card - inventory.cards.begin()), -1, 0,
+                       need.milli, need.memory, need.exclusive});
+    }
   }
+  if (picks.empty() || picks.size() != uuids.size()) return std::nullopt;
   return picks;
 }
 

@@ -24,6 +24,9 @@ struct SetAnswer {
   Reason reason = Reason::kNone;
   // kNone: what to take; nullopt: it makes no difference, or nothing is known.
   std::optional<SetChoice> choice;
+  // Of several containers on a node whose device plugin chooses: what each ask gets of it, empty
+  // for those that get none; empty: it makes no difference.
+  std::vector<GpuSet> by_ask = {};
 };
 
 // What the pod wishes, its own word before the policy's.
@@ -47,8 +50,8 @@ std::string DescribeBrokenSet(const Inventory& inventory, const PodRequest& requ
 // CPUs the kubelet pins for the pod.
 MilliCpu PinnedCpu(const PodRequest& request);
 
-// The picks of a pod that asks for whole cards only and has these; nullopt: they do not answer its
-// request.
+// The picks of a pod whose containers ask for whole cards only, all for as long as it runs, and
+// which has these together; nullopt: they do not answer its request.
 std::optional<Picks> PicksOn(const Inventory& inventory, const PodRequest& request,
                              const std::vector<GpuUuid>& uuids);
 

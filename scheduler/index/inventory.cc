@@ -13,11 +13,16 @@
 namespace tranche {
 namespace {
 
-// The profile a "-MIG-<profile>" product label names (strategy single); empty when none.
+// The profile a "-MIG-<profile>[-SHARED]" product label names (strategy single), written as in a
+// resource name; empty when none. Source: GPU feature discovery as test/nvidia runs it.
 std::string SingleProfile(std::string_view product) {
+  constexpr std::string_view kShared = "-SHARED";
   const std::size_t at = product.find("-MIG-");
   if (at == std::string_view::npos) return "";
-  return std::string(product.substr(at + 5));
+  std::string_view tail = product.substr(at + 5);
+  if (tail.ends_with(kShared)) tail.remove_suffix(kShared.size());
+  const std::optional<MigResourceName> name = ParseMigResourceTail(tail);
+  return name ? name->profile : std::string(tail);
 }
 
 void AddKey(Inventory& inventory, std::string_view key, const ResourceCount& count) {
@@ -197,7 +202,10 @@ void AddStockCards(const NodeFacts& facts, Inventory& inventory) {
   const std::optional<ResourceCount>& units = facts.gpu_shared ? facts.gpu_shared : facts.gpu;
   if (units) {
     inventory.replicas = std::max<int64_t>(facts.replicas.value_or(1), 1);
-    if (facts.gpu_shared && !facts.replicas && facts.count && *facts.count > 0) {
+    // Of GPUs in MIG mode that are advertised whole, discovery says that there are 0 replicas.
+    const bool untold = facts.replicas == 0 && facts.count && units->capacity > *facts.count;
+    const bool unsaid = facts.gpu_shared && !facts.replicas;
+    if ((untold || unsaid) && facts.count && *facts.count > 0) {
       inventory.replicas = std::max<int64_t>(units->capacity / *facts.count, 1);
     }
     inventory.gpu_unit = inventory.replicas > 1 ? GpuUnit::kReplica : GpuUnit::kCard;

@@ -65,6 +65,7 @@ struct Placer::Query {
   Picks& picks;
   int64_t sharing_cap = 0;
   std::optional<GpuSet> wanted = {};  // whole cards to take; nullopt: any
+  std::vector<GpuSet> by_ask = {};    // of them, what each ask is to take; empty: any
   int spare = -1;                     // the idle card a share would spoil least; -1: any
 
   // What the pod's own picks so far take of a card at the time container `container` runs.
@@ -187,6 +188,9 @@ struct Placer::Query {
       }
     }
     const bool is_long = IsLong(request, ask);
+    const auto index = static_cast<std::size_t>(&ask - request.asks.data());
+    const bool own_set = !by_ask.empty() && !by_ask[index].empty();
+    const std::optional<GpuSet> mine = own_set ? by_ask[index] : wanted;
     const auto rank = [&](int i) {
       const auto at = static_cast<std::size_t>(i);
       const Card& card = inventory.cards[at];
@@ -198,7 +202,7 @@ struct Placer::Query {
       const bool own = !is_long && std::ranges::any_of(picks, [i](const Pick& pick) {
         return pick.pool < 0 && pick.card == i;
       });
-      const bool unwanted = is_long && wanted && !wanted->Has(i);
+      const bool unwanted = is_long && mine && !mine->Has(i);
       return std::tuple(i != rules.preferred_card, !own, unwanted,
                         PreferenceOf(inventory, ask, inventory.cards[at], rules.sharing),
                         rules.choice == CardChoice::kLoosest ? -share : share,
@@ -396,6 +400,7 @@ Reason Placer::ChooseSet(Query& query) {
       ChooseCards(inventory, query.load, query.request, *query.rules.policy, question);
   if (answer.reason != Reason::kNone) return answer.reason;
   if (answer.choice) query.wanted = answer.choice->set;
+  query.by_ask = std::move(answer.by_ask);
   cards_ = answer.choice;
   const bool one_share = question.count == 0 && query.request.asks.size() == 1 &&
                          query.request.asks[0].resource == Resource::kShare &&

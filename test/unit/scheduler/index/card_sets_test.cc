@@ -64,6 +64,17 @@ class SetsNode {
     return text;
   }
 
+  // Of one ask, after Try.
+  std::string Of(int ask) const {
+    GpuSet cards;
+    for (const Pick& pick : picks_) {
+      if (pick.ask == ask) cards.Add(pick.card);
+    }
+    std::string text;
+    for (const int card : cards) text += std::to_string(card);
+    return text;
+  }
+
   std::string Take(const PodRequest& request) {
     std::string cards = Try(request);
     Holding holding;
@@ -405,6 +416,27 @@ TEST(CardSets, WhatIsMissingIsToldInTheWordsOfTheWish) {
   EXPECT_EQ(unknown.WhichLink(required), "");
 }
 
+// The kubelet asks the plugin once for each container, among what is left.
+TEST(CardSets, ContainersGetWhatPodsOneAfterAnotherWould) {
+  for (const auto& [first, second] : {std::pair(2, 3), std::pair(1, 1), std::pair(4, 2)}) {
+    for (const std::vector<int>& busy : {std::vector<int>{}, {1}, {0, 5}}) {
+      SetsNode apart(Stock(test::CubeMesh())), together(Stock(test::CubeMesh()));
+      apart.Occupy(busy);
+      together.Occupy(busy);
+      PodRequest pod = WholePod("both", first);
+      pod.containers.push_back(pod.containers[0]);
+      pod.asks.push_back(pod.asks[0]);
+      pod.asks[1].container = 1;
+      pod.asks[1].count = second;
+      together.Try(pod);
+      const std::string of_first = apart.Take(WholePod("first", first));
+      const std::string of_second = apart.Try(WholePod("second", second));
+      EXPECT_EQ(together.Of(0), of_first) << first << " and " << second;
+      EXPECT_EQ(together.Of(1), of_second) << first << " and " << second;
+    }
+  }
+}
+
 TEST(CardSets, AProbesWordIsAnAnswerOnlyToWhatWasAsked) {
   const Inventory inventory = BuildInventory(test::HamiNode("n", 4), 0);
   const std::vector<GpuUuid> two = {GpuUuid("GPU-n-1"), GpuUuid("GPU-n-3")};
@@ -416,7 +448,12 @@ TEST(CardSets, AProbesWordIsAnAnswerOnlyToWhatWasAsked) {
   EXPECT_FALSE(PicksOn(inventory, test::HamiPod("p", 2, 1000), two).has_value()) << "shares";
   PodRequest twice = WholePod("p", 2);
   twice.asks.push_back(twice.asks[0]);
-  EXPECT_FALSE(PicksOn(inventory, twice, two).has_value()) << "of which container?";
+  EXPECT_FALSE(PicksOn(inventory, twice, two).has_value()) << "two are lacking";
+  twice.asks[0].count = twice.asks[1].count = 1;
+  const std::optional<Picks> of_two = PicksOn(inventory, twice, two);
+  ASSERT_TRUE(of_two.has_value()) << "of two containers";
+  EXPECT_EQ((*of_two)[1].ask, 1);
+  EXPECT_EQ((*of_two)[1].card, 3);
   EXPECT_FALSE(PicksOn(inventory, WholePod("p", 1), {GpuUuid("GPU-x")}).has_value());
 }
 

@@ -218,6 +218,31 @@ TEST(InventoryTest, InstancesThatAreAdvertisedAsGpus) {
 }
 
 // The label of the product and what is advertised may be of different moments.
+// As GPU feature discovery writes them: replicas that are not renamed, and a dot for a plus.
+TEST(InventoryTest, TheProfileOfAProductIsReadAsItIsWritten) {
+  const struct {
+    const char* product;
+    int64_t units, replicas;
+    const char* profile;
+    std::size_t instances;
+  } rows[] = {
+      {"NVIDIA-A100-80GB-PCIe-MIG-4g.40gb-SHARED", 10, 10, "4g.40gb", 1},
+      {"NVIDIA-A100-80GB-PCIe-MIG-1g.10gb.me", 1, 1, "1g.10gb+me", 1},
+      {"NVIDIA-A100-80GB-PCIe-MIG-1g.10gb.me-SHARED", 4, 4, "1g.10gb+me", 1},
+  };
+  for (const auto& row : rows) {
+    NodeFacts node = test::StockNode("n", static_cast<int>(row.units), row.product, 9856);
+    node.replicas = row.replicas;
+    const Inventory inventory = BuildInventory(node, 0);
+    EXPECT_TRUE(inventory.problems.empty()) << row.product << ": " << inventory.problems[0];
+    ASSERT_EQ(inventory.pools.size(), 1U) << row.product;
+    EXPECT_EQ(inventory.pools[0].profile, row.profile) << row.product;
+    EXPECT_EQ(inventory.pools[0].slots.size(), row.instances) << row.product;
+    EXPECT_EQ(inventory.pools[0].replicas, row.replicas) << row.product;
+    EXPECT_EQ(inventory.model, "a100-80gb") << row.product;
+  }
+}
+
 TEST(InventoryTest, AProductOfOneProfileWithoutItsGpusHasNone) {
   NodeFacts node = test::StockNode("n", 7, "NVIDIA-A100-80GB-PCIe-MIG-1g.10gb", 9856);
   node.gpu.reset();
@@ -248,6 +273,18 @@ TEST(InventoryTest, SharedUnitsWithoutAReplicasLabelAreDividedByTheCountOfGpus) 
     EXPECT_EQ(inventory.cards.size(), row.cards);
     EXPECT_EQ(inventory.replicas, row.units_a_card);
   }
+}
+
+// Strategy none, all GPUs in MIG mode, shared: discovery looks at those in no MIG mode alone.
+TEST(InventoryTest, NoReplicasOfMoreUnitsThanGpusAreUntold) {
+  NodeFacts node = test::StockNode("n", 15, "NVIDIA-A100-80GB-PCIe", 81'920);
+  node.replicas = 0;
+  node.count = 3;
+  const Inventory shared = BuildInventory(node, 0);
+  EXPECT_EQ(shared.cards.size(), 3U);
+  EXPECT_EQ(shared.replicas, 5);
+  node.count = 15;
+  EXPECT_EQ(BuildInventory(node, 0).cards.size(), 15U) << "as many as there are GPUs";
 }
 
 TEST(InventoryTest, StaleKeysWithNothingAllocatableAreIgnored) {
