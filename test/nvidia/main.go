@@ -190,11 +190,10 @@ func (w *world) send(pod Pod) error {
 
 // missed tells apart what Tranche cannot know.
 func (w *world) missed() Outcome {
-	several := slices.ContainsFunc(w.held, func(one holder) bool { return len(one.given) > 1 })
 	switch {
 	case w.stale:
 		return podStale
-	case w.state.Machine.HidesPaths() && !several:
+	case w.state.Machine.HidesPaths():
 		return podHidden
 	}
 	return podMissed
@@ -212,7 +211,10 @@ func (w *world) pods() string {
 // rejection tells apart what no label of the node tells.
 func (s *State) rejection(err error) Outcome {
 	sharing := &s.Config.Sharing
-	if sharing.Method == "timeSlicing" && sharing.FailMore &&
+	// GPU feature discovery says how GPUs in no MIG mode are shared.
+	whole := slices.ContainsFunc(s.Machine.Gpus, func(gpu Gpu) bool { return !gpu.MigOn })
+	untold := sharing.Method == "timeSlicing" || s.Config.Strategy == "none" && !whole
+	if untold && sharing.FailMore &&
 		strings.Contains(err.Error(), "maximum request size for shared resources is 1") {
 		return podByConfig
 	}
