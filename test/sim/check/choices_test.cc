@@ -107,6 +107,20 @@ TEST(SimQuotas, APartIsOfTheMemoryThatTheAgentTellsOf) {
   }
 }
 
+// A node that has become smaller has no room left that could be kept.
+TEST(SimEvictions, RoomThatHasGoneIsGivenToNobody) {
+  for (const int gpus : {4, 3}) {
+    Scene scene;
+    scene.StockNode("n1", 4).Pod("a/small", 1).Pod("a/new", 3).Pod("b/wants", 3).Pod("b/other", 1);
+    scene.At(5).Bind("a/small", "n1", Cards(0, 1)).Bind("a/new", "n1", Cards(1, 3));
+    scene.At(100).Reclaim("r1", "R1", "", "b/wants", "n1", {"a/new"}).Evict("a/new");
+    scene.At(110).End("a/new").Reclaim("r1", "R1", "", "b/wants", "n1", {"a/new"}, "Reserved");
+    scene.At(115).StockNode("n1", gpus);
+    scene.At(120).Bind("b/other", "n1", Cards(1, 1));
+    EXPECT_EQ(scene.Found().contains("evictions"), gpus == 4) << scene.Texts();
+  }
+}
+
 // Once red/leaves is gone red/two fills the nominal, if red/one goes as well. As long as it stays
 // red/one is in quota, and red/two is not without it.
 TEST(SimEvictions, WhatLeavesIsCountedOrNot) {

@@ -150,6 +150,8 @@ void EvictionChecker::Bound(const PodLife& pod, SimTime now) {
       for (const Json& member : At(*object, {"spec", "members"})) {
         if (TextAt(member, {"uid"}) != uid || TextAt(member, {"node"}) != pod.node) continue;
         if (FitOn(truth_, *waiting, pod.node, Leaving::kGone) != Fit::kFull) continue;
+        // Its room had gone before, as where an agent tells of smaller cards than it did.
+        if (FitOn(truth_, *waiting, pod.node, Leaving::kGone, &pod) == Fit::kFull) continue;
         given_.push_back({uid, pod.key, now,
                           fmt::format("expected the room that {} made on {} to be kept for {}, "
                                       "found it given to {}",

@@ -179,10 +179,11 @@ std::optional<Fit> Closed(const Json& pod, const Json& node) {
   return std::nullopt;
 }
 
-std::vector<const PodLife*> HoldersOf(const Truth& truth, const std::string& node,
-                                      Leaving leaving) {
+std::vector<const PodLife*> HoldersOf(const Truth& truth, const std::string& node, Leaving leaving,
+                                      const PodLife* without) {
   std::vector<const PodLife*> pods;
   for (const PodLife* const pod : truth.on(node)) {
+    if (pod == without) continue;
     if (!pod->leaving || leaving == Leaving::kHolds) pods.push_back(pod);
   }
   return pods;
@@ -358,7 +359,8 @@ int64_t GangSizeOf(const PodLife& pod) {
   return CountOf(Json(Annotation(pod.object, "tranche.dev/gang-size")));
 }
 
-Fit FitOn(const Truth& truth, const PodLife& pod, const std::string& name, Leaving leaving) {
+Fit FitOn(const Truth& truth, const PodLife& pod, const std::string& name, Leaving leaving,
+          const PodLife* without) {
   const Json* const node = truth.object("nodes", name);
   if (node == nullptr) return Fit::kClosed;
   const Wish wish = WishOf(pod.object);
@@ -366,7 +368,7 @@ Fit FitOn(const Truth& truth, const PodLife& pod, const std::string& name, Leavi
   if (const std::optional<Fit> closed = Closed(pod.object, *node)) return *closed;
   const bool hami = !Annotation(*node, kRegister).empty();
   if (wish.cards == 0 && hami) return Fit::kUnknown;  // a whole card, in HAMi's words
-  const std::vector<const PodLife*> pods = HoldersOf(truth, name, leaving);
+  const std::vector<const PodLife*> pods = HoldersOf(truth, name, leaving, without);
   const Fit fit = FitGpus(pods, wish, *node);
   if (fit == Fit::kYes && !HasCpu(pods, wish, *node)) return Fit::kFull;
   return fit;
