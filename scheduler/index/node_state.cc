@@ -226,6 +226,9 @@ bool NodeState::FollowRecord(Holding& holding) const {
 }
 
 void NodeState::Resolve(Holding& holding) const {
+  // What it had by an earlier inventory may name cards that are there no more.
+  holding.picks.clear();
+  holding.use = {};
   holding.problem.clear();
   holding.by_record = nullptr;
   if (holding.allocation->epoch > epoch_ || holding.allocation->epoch < 0) {

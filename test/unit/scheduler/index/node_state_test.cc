@@ -167,5 +167,27 @@ TEST_F(NodeStateTest, WhereNoPlaceholderCanBeMadeIsAnotherState) {
   EXPECT_EQ(Signature(), before);
 }
 
+// A claim of a filter call, and a placeholder's: neither is found on a node that has lost its
+// cards.
+TEST_F(NodeStateTest, WhatNamesCardsThatAreGoneNamesNone) {
+  state_.Hold(On("claims", {2, 3}, HoldingKind::kTentative));
+  Holding placeholder = On("keeps", {1});
+  placeholder.placeholder = PlaceholderRole::kLingering;
+  state_.Hold(placeholder);
+  EXPECT_EQ(state_.Find(PodUid("uid-claims"))->picks.size(), 2U);
+  for (const int gpus : {1, 0}) {
+    state_.SetFacts(test::HamiNode("n", gpus), 0);
+    for (const Holding& holding : state_.holdings()) {
+      for (const Pick& pick : holding.picks) EXPECT_LT(pick.card, gpus) << holding.uid.str();
+      if (holding.kind == HoldingKind::kTentative) {
+        EXPECT_FALSE(holding.known);
+        EXPECT_TRUE(holding.picks.empty());
+      }
+    }
+  }
+  state_.SetFacts(test::HamiNode("n", 4), 0);
+  EXPECT_EQ(state_.Find(PodUid("uid-claims"))->picks.size(), 2U) << "they are back";
+}
+
 }  // namespace THIS_FILE
 }  // namespace tranche
