@@ -2,6 +2,9 @@
 
 #include <fmt/format.h>
 
+#include <memory>
+#include <utility>
+
 #include "scheduler/api/ledger_json.h"
 #include "scheduler/ledger/reader.h"
 #include "scheduler/wire/json/json.h"
@@ -93,41 +96,39 @@ http::Response HeldThen(const std::string& path, const http::Request& request, I
   return read.ok() ? JsonResponse(HeldJson(at, std::move(rows))) : ErrorResponse(read);
 }
 
-using LedgerAnswer = http::Response (*)(const std::string& path, const http::Request& request,
-                                        Instant now);
-
 }  // namespace
 
 http::Response NoLedger() {
   return ErrorResponse(404, "expected a server with --ledger, found one without");
 }
 
-void AddLedgerApi(const std::string& path, EngineHost& host, const Clock& clock, Later later,
-                  Router& router) {
-  const auto add = [&](const char* route, LedgerAnswer answer) {
-    router.Add("GET", route,
-               [path, &host, &clock, later, answer](const http::Request& request,
-                                                    const http::Responder& respond) {
-                 if (path.empty()) {
-                   respond(NoLedger());
-                   return;
-                 }
-                 later([path, &host, &clock, later, answer, request, respond] {
-                   // What happened before the question is in the answer.
-                   host.Tick();
-                   // Not on the thread that tells of it, which writes the ledger.
-                   host.WhenMetered([path, &clock, later, answer, request, respond] {
-                     later([path, &clock, answer, request, respond] {
-                       respond(answer(path, request, clock.Now()));
-                     });
+void AddLedgerRoute(const LedgerSource& source, const char* route, LedgerAnswer answer,
+                    Router& router) {
+  const auto shared = std::make_shared<LedgerAnswer>(std::move(answer));
+  router.Add("GET", route,
+             [source, shared](const http::Request& request, const http::Responder& respond) {
+               if (source.path.empty()) {
+                 respond(NoLedger());
+                 return;
+               }
+               source.later([source, shared, request, respond] {
+                 // What happened before the question is in the answer.
+                 source.host.Tick();
+                 // Not on the thread that tells of it, which writes the ledger.
+                 source.host.WhenMetered([source, shared, request, respond] {
+                   source.later([source, shared, request, respond] {
+                     respond((*shared)(source.path, request, source.clock.Now()));
                    });
                  });
                });
-  };
-  add("/api/v1/ledger", Report);
-  add("/api/v1/ledger/bill", Billed);
-  add("/api/v1/ledger/statement", Stated);
-  add("/api/v1/ledger/held", HeldThen);
+             });
+}
+
+void AddLedgerApi(const LedgerSource& source, Router& router) {
+  AddLedgerRoute(source, "/api/v1/ledger", Report, router);
+  AddLedgerRoute(source, "/api/v1/ledger/bill", Billed, router);
+  AddLedgerRoute(source, "/api/v1/ledger/statement", Stated, router);
+  AddLedgerRoute(source, "/api/v1/ledger/held", HeldThen, router);
 }
 
 }  // namespace tranche

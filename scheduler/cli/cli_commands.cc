@@ -324,7 +324,7 @@ void AddLedger(CLI::App& app, Commands& commands) {
   statement->add_option("--month", commands.month, "in place of both")->type_name("YYYY-MM");
   for (CLI::App* const command : {bill, statement}) {
     OneOf(command->add_option("--by", commands.bill_by, "what a row is of"),
-          {"team", "namespace", "model", "pool", "day"})
+          {"team", "namespace", "class", "pod", "node", "model", "pool", "day"})
         ->capture_default_str();
     AddServerOptions(*command, commands);
   }

@@ -130,7 +130,7 @@ Tool BillTool(const ClientOptions& options) {
        {"to", false, {}, false, "likewise, exclusive; without it: the last"},
        {"by",
         false,
-        {"team", "namespace", "model", "pool", "day"},
+        {"team", "namespace", "class", "pod", "node", "model", "pool", "day"},
         false,
         "what a row is of (team)"}},
       [](const ClientOptions& asked, const Json& arguments, std::ostream& out, std::ostream& err) {

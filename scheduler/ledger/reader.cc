@@ -124,6 +124,8 @@ absl::StatusOr<Bill> Reader::MakeBill(BillQuery query) {
     use.model = PartsOf(held.parts[0].model).model;
     use.ns = held.pod.ns;
     use.team = held.leaf;
+    use.pod = held.pod.name;
+    use.workload_class = held.workload_class;
     use.from = MillisOf(held.since);
     use.until = MillisOf(std::min(row.end.value_or(query.to), query.to));
     use.charge = held.parts[0].charge;

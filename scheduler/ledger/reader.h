@@ -112,7 +112,7 @@ class Reader {
   // over the time it is the sum of.
   absl::StatusOr<std::vector<RestoredRow>> Restored(const ReportQuery& query);
   // What use and fleet cost; `to` is no later than the newest time the ledger knows of. Errors: as
-  // of SumBill. Some 150 bytes for each interval in the span.
+  // of SumBill. Some 250 bytes for each interval in the span.
   absl::StatusOr<Bill> MakeBill(BillQuery query);
   // The same of a span that is over, with the place in the chain by which it can be proven later.
   // `to` Instant::max(): the end of the last month; `from` Instant::min(): the first of its month.

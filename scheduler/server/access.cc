@@ -24,7 +24,8 @@ int CostOf(std::string_view path) {
   constexpr int kDear = 10;
   const bool dear = path == "/api/v1/whatif" || path == "/api/v1/advice" ||
                     path == "/api/v1/audit" || path == "/api/v1/plan" ||
-                    path == "/api/v1/ledger/bill" || path == "/api/v1/ledger/statement";
+                    path == "/api/v1/ledger/bill" || path == "/api/v1/ledger/statement" ||
+                    path.starts_with("/api/v1/opencost/");
   return dear ? kDear : 1;
 }
 

@@ -11,6 +11,7 @@
 #include "scheduler/api/advice_api.h"
 #include "scheduler/api/api.h"
 #include "scheduler/api/audit_api.h"
+#include "scheduler/api/costs/opencost.h"
 #include "scheduler/api/embedded_api.h"
 #include "scheduler/api/foresight/edit_reviews.h"
 #include "scheduler/api/foresight/forecast_api.h"
@@ -256,9 +257,10 @@ void LeaderServices::Impl::MakeAnswers() {
   verbs->AddTo(router);
   AddApi(host.engine, router, {&forecaster, [this] { return Advised(); }});
   AddAdviceApi(adviser, router);
-  AddLedgerApi(
-      config.ledger, host.engine, clock,
-      [this](std::function<void()> work) { usage.Later(std::move(work)); }, router);
+  const LedgerSource ledger{config.ledger, host.engine, clock,
+                            [this](std::function<void()> work) { usage.Later(std::move(work)); }};
+  AddLedgerApi(ledger, router);
+  AddOpenCostApi(ledger, router);
   usage.AddTo(router);
   what_if.AddTo(router);
   plan.AddTo(router);

@@ -97,6 +97,8 @@ class BillProperty : public test::BudgetProperty {
       use.model = OneOf({"h200", "h200", "l40s", "t4"});
       use.ns = OneOf({"x", "y"});
       use.team = OneOf({"", "red", "blue"});
+      use.pod = OneOf({"p1", "p2"});
+      use.workload_class = OneOf({"", "batch"});
       use.from = SomeTime();
       use.until = use.from + Between(0, kSpan / 2) * kStep;
       use.charge = SomeCharge();
@@ -127,6 +129,9 @@ class BillProperty : public test::BudgetProperty {
   static std::string KeyOf(const BillUse& use, BillBy by, const NodeOffer* offer, int64_t at) {
     if (by == BillBy::kTeam) return use.team;
     if (by == BillBy::kNamespace) return use.ns;
+    if (by == BillBy::kClass) return use.workload_class;
+    if (by == BillBy::kPod) return use.ns + "/" + use.pod;
+    if (by == BillBy::kNode) return use.node;
     if (by == BillBy::kModel) return use.model;
     if (by == BillBy::kNodePool) return offer == nullptr ? "" : offer->traits.pool;
     const std::chrono::year_month_day day(
@@ -242,8 +247,8 @@ TEST_F(BillProperty, IsWhatComesOfLookingAtEveryMinuteAndItsPartsAddUp) {
     BillQuery query;
     query.from = Instant(Millis(SomeTime() + Between(-1, 1) * Between(0, 59'999)));
     query.to = query.from + Millis(Between(1, 30 * 3'600'000));
-    query.by =
-        OneOf({BillBy::kTeam, BillBy::kNamespace, BillBy::kModel, BillBy::kNodePool, BillBy::kDay});
+    query.by = OneOf({BillBy::kTeam, BillBy::kNamespace, BillBy::kClass, BillBy::kPod,
+                      BillBy::kNode, BillBy::kModel, BillBy::kNodePool, BillBy::kDay});
     const absl::StatusOr<Bill> bill = SumBill(query, fleet, uses);
     ASSERT_TRUE(bill.ok()) << bill.status();
     const SlowBill slow = Slowly(query, fleet, uses);

@@ -54,7 +54,7 @@ RANKS = [
     ["scheduler/controllers"],
     ["scheduler/api/lists"],
     ["scheduler/api"],
-    ["scheduler/api/foresight", "scheduler/api/sight"],
+    ["scheduler/api/foresight", "scheduler/api/sight", "scheduler/api/costs"],
     ["scheduler/server/viewers"],
     ["scheduler/server"],
     ["scheduler/cli/output"],
@@ -77,7 +77,8 @@ _JSON_ROOMS = ["scheduler/wire/json", "scheduler/wire/records", "scheduler/wire/
                "scheduler/wire/agents", "scheduler/wire/claims", "scheduler/wire/pods",
                "scheduler/wire/protocol", *_KUBE_ROOMS, "scheduler/embedded",
                "scheduler/controllers", "scheduler/api/lists", "scheduler/api",
-               "scheduler/api/foresight", "scheduler/api/sight", "scheduler/server",
+               "scheduler/api/foresight", "scheduler/api/sight", "scheduler/api/costs",
+               "scheduler/server",
                "scheduler/cli", "scheduler/cli/output", "scheduler/cli/mcp",
                "scheduler/cli/replay", "scheduler/cli/kueue", "scheduler/cli/ledger",
                "policy/*.cc"]

@@ -43,7 +43,8 @@ std::string FocusLine(const Json& bill, const std::string& what, const std::stri
   const std::string by = Text(bill, "by");
   const bool is_row = what == "used";
   const std::string account = is_row && (by == "team" || by == "namespace") ? key : "";
-  const std::string resource = is_row && (by == "model" || by == "pool") ? key : "";
+  const std::string resource =
+      is_row && (by == "model" || by == "pool" || by == "node" || by == "pod") ? key : "";
   std::string from = Text(bill, "from");
   std::string to = Text(bill, "to");
   const std::string period = fmt::format("{},{}", from, to);

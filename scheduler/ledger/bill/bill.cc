@@ -24,9 +24,12 @@ constexpr int64_t kMicrosPerCent = 10'000;
 constexpr Int128 kCentMoney = kGpuHourQuantity * kMicrosPerCent;
 constexpr int64_t kForever = std::numeric_limits<int64_t>::max();
 
-constexpr std::array<std::pair<std::string_view, BillBy>, 5> kBillBy = {{
+constexpr std::array<std::pair<std::string_view, BillBy>, 8> kBillBy = {{
     {"team", BillBy::kTeam},
     {"namespace", BillBy::kNamespace},
+    {"class", BillBy::kClass},
+    {"pod", BillBy::kPod},
+    {"node", BillBy::kNode},
     {"model", BillBy::kModel},
     {"pool", BillBy::kNodePool},
     {"day", BillBy::kDay},
@@ -280,6 +283,12 @@ class Biller {
         return use.team;
       case BillBy::kNamespace:
         return use.ns;
+      case BillBy::kClass:
+        return use.workload_class;
+      case BillBy::kPod:
+        return use.ns + "/" + use.pod;
+      case BillBy::kNode:
+        return use.node;
       case BillBy::kModel:
         return use.model;
       case BillBy::kNodePool:

@@ -1,5 +1,5 @@
-// The bill: what use of GPUs costs, by team, namespace, model, pool or day, and what the rest of
-// the fleet costs meanwhile.
+// The bill: what use of GPUs costs, by team, namespace, class, pod, node, model, pool or day, and
+// what the rest of the fleet costs meanwhile.
 //
 // A moment of a node's GPUs of one model is shared out like this: each pod has the larger of its
 // compute and its memory; where these are more than the GPUs, all in proportion; the rest is free.
@@ -27,11 +27,12 @@
 
 namespace tranche::ledger {
 
-enum class BillBy : uint8_t { kTeam, kNamespace, kModel, kNodePool, kDay };
-// "team", "namespace", "model", "pool", "day"; nullopt: another text.
+enum class BillBy : uint8_t { kTeam, kNamespace, kClass, kPod, kNode, kModel, kNodePool, kDay };
+// "team", "namespace", "class", "pod", "node", "model", "pool", "day"; nullopt: another text.
 std::optional<BillBy> ParseBillBy(std::string_view text);
 std::string_view NameOf(BillBy by);
-inline constexpr std::string_view kBillByWords = "team, namespace, model, pool or day";
+inline constexpr std::string_view kBillByWords =
+    "team, namespace, class, pod, node, model, pool or day";
 
 struct BillQuery {
   Instant from;
@@ -70,7 +71,9 @@ struct BillUse {
   std::string node;
   std::string model;
   std::string ns;
-  std::string team;  // "": none
+  std::string team;                 // "": none
+  std::string pod = {};             // its name
+  std::string workload_class = {};  // "": none
   int64_t from = 0;
   int64_t until = 0;
   Charge charge;
@@ -85,7 +88,7 @@ struct BillPart {
   int64_t cents = 0;
 };
 struct BillRow {
-  std::string key;  // a team, ...; of a day "2026-03-01"; "": none
+  std::string key;  // a team, ...; of a pod "ns/name", of a day "2026-03-01"; "": none
   BillPart part;
   BillPart idle;  // of it
 };

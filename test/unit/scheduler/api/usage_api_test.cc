@@ -183,7 +183,7 @@ TEST_F(UsageServer, RefusalsSayWhatWasExpected) {
             "at: expected a moment that has come"},
         Row{"/api/v1/ledger/held?at=then", 400, "at: expected an RFC 3339 time"},
         Row{"/api/v1/ledger/bill?by=owner", 400,
-            "by: expected team, namespace, model, pool or day"},
+            "by: expected team, namespace, class, pod, node, model, pool or day"},
         Row{"/api/v1/ledger/bill?from=2020-01-02T00:00:00Z&to=2020-01-01T00:00:00Z", 400,
             "to: expected a moment after from"}}) {
     const kube::SingleAnswer reply = Call("GET", row.target);
