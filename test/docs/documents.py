@@ -7,8 +7,9 @@ import subprocess
 
 import shell_text
 
-# line is that of the document; inline commands stand in prose or tables, between backticks.
-Command = collections.namedtuple("Command", "file line text inline")
+# line is that of the document; inline commands stand in prose or tables, between backticks; shown
+# are the lines that a block shows as the command's answer.
+Command = collections.namedtuple("Command", "file line text inline shown", defaults=((),))
 
 PROGRAMS = {"tranche", "kubectl", "helm", "curl", "cmake", "ctest", "docker", "git", "go", "ninja",
             "python3", "promtool", "kube-scheduler", "cat", "echo", "ln", "cd", "tranche-bench",
@@ -55,10 +56,14 @@ def _block_commands(file, language, lines):
     """Of a code block: marked by '$ ', or all of them where the first line is a command."""
     if language not in SHELLS | SHOWN_TOGETHER:
         return
-    marked = [(number, line.strip()[2:]) for number, line in lines
-              if line.strip().startswith("$ ")]
-    found = list(shell_text.logical_lines(marked or lines))
-    if marked or language in SHELLS or found and begins_command(found[0][1]):
+    marked = [place for place, (_, line) in enumerate(lines) if line.strip().startswith("$ ")]
+    for place, end in zip(marked, [*marked[1:], len(lines)]):
+        asked = [(lines[place][0], lines[place][1].strip()[2:])]
+        answer = tuple(line.strip() for _, line in lines[place + 1:end] if line.strip())
+        for number, text in shell_text.logical_lines(asked):
+            yield Command(file, number, text, False, answer)
+    found = [] if marked else list(shell_text.logical_lines(lines))
+    if language in SHELLS or found and begins_command(found[0][1]):
         for number, text in found:
             yield Command(file, number, text, False)
 

@@ -29,17 +29,24 @@ NAMES_ALONE = ("tranche serve", "tranche probe", "tranche reserve")
 # Beside tranche itself, these are run.
 RUN = {"tranche", "kubectl", "curl", "cat", "echo", "ln", "chmod", "command"}
 
+Rows = collections.namedtuple("Rows", "fillings elsewhere exits answers_elsewhere",
+                              defaults=((),) * 4)
+
 
 def matches(row, command):
     return re.search(row.file, command.file) and re.search(row.text, command.text)
 
 
+def without_numbers(line):
+    """A line of an answer without what is another one each time: numbers, and widths of columns."""
+    return re.sub(r"\d+", "0", " ".join(line.split()))
+
+
 class Judge:
     """Decides of each command whether it is run, listed or wrong."""
 
-    def __init__(self, place, fillings, elsewhere, exits):
-        self._place, self._fillings, self._elsewhere, self._exits = (
-            place, fillings, elsewhere, exits)
+    def __init__(self, place, rows):
+        self._place, self._rows = place, rows
         self._usage = usage.Usage(place.folder, place.environment)
         self._answers, self._used, self.not_built = {}, set(), set()
         self.counts = collections.defaultdict(collections.Counter)
@@ -57,7 +64,7 @@ class Judge:
 
     def _filled(self, command):
         text = command.text
-        for row in self._fillings:
+        for row in self._rows.fillings:
             if matches(row, command):
                 self._used.add(row)
                 text = re.sub(row.text, row.by, text)
@@ -104,7 +111,7 @@ class Judge:
             self.fail(f"{command.file}:{command.line}: {command.text}", what)
 
     def _kind(self, command, text, lacks):
-        if self._first(self._elsewhere, command):
+        if self._first(self._rows.elsewhere, command):
             return "elsewhere"
         if command.inline and (lacks or text.startswith(NAMES_ALONE)):
             return "named"
@@ -112,7 +119,7 @@ class Judge:
         return "run" if programs and set(programs) <= RUN else None
 
     def _run(self, command, text):
-        row = self._first(self._exits, command)
+        row = self._first(self._rows.exits, command)
         wanted = row.code if row else 0
         if (text, wanted) not in self._answers:
             if text.startswith("tranche serve "):
@@ -125,18 +132,22 @@ class Judge:
                 answer = self._place.run(here)
             self._answers[text, wanted] = answer
         code, output = self._answers[text, wanted]
-        if code == wanted:
+        if code != wanted:
+            told = output.strip()[-500:]
+            return [f"expected exit code {wanted}, found {code}: {told or 'it says nothing'}"]
+        if not command.shown or self._first(self._rows.answers_elsewhere, command):
             return []
-        told = output.strip()[-500:]
-        return [f"expected exit code {wanted}, found {code}: {told or 'it says nothing'}"]
+        said = {without_numbers(line) for line in output.splitlines()}
+        return [f"expected the answer to have the line that is shown, found none like: {line}"
+                for line in command.shown if without_numbers(line) not in said]
 
     def judge_tables(self):
         """Rows that are for nothing any more, and tests that are not there."""
-        for row in (*self._fillings, *self._elsewhere, *self._exits):
+        for row in (row for rows in self._rows for row in rows):
             if row not in self._used:
                 self.fail(f"tables.py: {row.file!r}, {row.text!r}",
                           "expected a command that this row is for, found none")
-        for row in self._elsewhere:
+        for row in (*self._rows.elsewhere, *self._rows.answers_elsewhere):
             if not row.by.startswith(tables.NOBODY) and not (ROOT / row.by).exists():
                 self.fail(f"tables.py: {row.file!r}, {row.text!r}",
                           f"expected a test, found no {row.by}")
@@ -158,7 +169,9 @@ def print_counts(counts):
 
 def check_documents(binary, folder):
     with world.World(binary, folder) as place:
-        judge = Judge(place, tables.fillings(place), tables.ELSEWHERE, tables.EXITS)
+        rows = Rows(tables.fillings(place), tables.ELSEWHERE, tables.EXITS,
+                    tables.ANSWERS_ELSEWHERE)
+        judge = Judge(place, rows)
         paths = places.Paths(ROOT)
         for file in documents.documents(ROOT):
             judge.judge_document(file, (ROOT / file).read_text(encoding="utf-8"), paths)

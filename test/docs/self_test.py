@@ -24,6 +24,7 @@ Options:\\n  -h,--help  help\\n  --rank  where it stands\\n' ;;
   *--help*) printf 'Usage: tranche\\n\\nOptions:\\n  -h,--help  help\\n
 Ask:\\n  nodes      the nodes\\n  explain    why\\n' ;;
   "explain gone/pod") echo no; exit 1 ;;
+  "nodes ") printf 'NAME   FREE\ngpu-1    17\n' ;;
 esac
 """
 
@@ -36,6 +37,8 @@ PLANTED = [
     (BLOCK.format("cat F | tranche nodes --wrong"), "found --wrong"),
     (BLOCK.format("cat $(tranche nodes --wrong)"), "found --wrong"),
     (BLOCK.format("$ tranche nodes\nNAME  FREE\n$ tranche nodes --wrong"), "planted.md:4"),
+    (BLOCK.format("$ tranche nodes\nNAME  FREE\ngpu-1 4"), None),
+    (BLOCK.format("$ tranche nodes\nNAME  USED\ngpu-1 4"), "found none like: NAME  USED"),
     ("Text.\n\n    tranche nodes --wrong\n", "planted.md:3"),
     ("Ask `tranche\nnodes --wrong` for it.\n", "planted.md:1"),
     ("Ask `explain a/b --wrong` for it.\n", "found --wrong"),
@@ -64,10 +67,12 @@ PLANTED = [
 
 LISTED = [tables.Elsewhere("", r"^(test/runs?\.sh|cmake )", tables.NOBODY + "it is long"),
           tables.Elsewhere("", r"^kubectl get", "test/docs/run.py")]
-STALE = [(tables.Elsewhere("", "^tranche forgotten", "test/docs/run.py"), "found none"),
-         (tables.Elsewhere("", "^tranche nodes", "test/docs/gone"), "found no test/docs/gone"),
-         (tables.Filling("", "FORGOTTEN", "it"), "found none"),
-         (tables.Exit("", "forgotten", 1), "found none")]
+STALE = [
+    ("elsewhere", tables.Elsewhere("", "^tranche forgotten", "test/docs/run.py"), "found none"),
+    ("elsewhere", tables.Elsewhere("", "^tranche nodes", "test/gone"), "found no test/gone"),
+    ("answers_elsewhere", tables.Elsewhere("", "^tranche old", "test/docs"), "found none"),
+    ("fillings", tables.Filling("", "FORGOTTEN", "it"), "found none"),
+    ("exits", tables.Exit("", "forgotten", 1), "found none")]
 
 
 class Place:
@@ -87,12 +92,10 @@ class Place:
 
 def failures_of(place, text, rows=None):
     """What is said of a document's text; with rows of the tables, also of these."""
-    rows = rows or []
-    elsewhere = [*(row for row in rows if isinstance(row, tables.Elsewhere)), *LISTED]
-    judge = run.Judge(place, [row for row in rows if isinstance(row, tables.Filling)], elsewhere,
-                      [row for row in rows if isinstance(row, tables.Exit)])
+    rows = rows or run.Rows()
+    judge = run.Judge(place, rows._replace(elsewhere=[*rows.elsewhere, *LISTED]))
     judge.judge_document(FILE, text, places.Paths(ROOT))
-    if rows:
+    if any(rows):
         judge.judge_tables()
     return judge.failures
 
@@ -106,8 +109,8 @@ def faults():
             found = failures_of(place, text)
             if bool(found) != bool(wanted) or wanted and wanted not in "\n".join(found):
                 wrong.append(f"expected {wanted}, found {found}, in {text!r}")
-        for row, wanted in STALE:
-            found = failures_of(place, BLOCK.format("tranche nodes"), [row])
+        for kind, row, wanted in STALE:
+            found = failures_of(place, BLOCK.format("tranche nodes"), run.Rows(**{kind: [row]}))
             if not any(repr(row.text) in what and wanted in what for what in found):
                 wrong.append(f"expected {wanted}, found {found}, of {row}")
     if not documents.documents(ROOT):

@@ -112,6 +112,12 @@ def fillings(world):
     )]
 
 
+# Answers that are shown and that the quickstart's server does not give.
+ANSWERS_ELSEWHERE = [Elsewhere(*row) for row in (
+    ("^scheduler/docs/admin-guide", r"^tranche top --advise",
+     "test/unit/scheduler/api/advice_api_test.cc"),
+)]
+
 # Commands whose answer is a no.
 EXITS = [Exit(*row) for row in (
     ("^scheduler/docs/admin-guide", r"^tranche validate -f vision.yaml", 1),
