@@ -1,9 +1,9 @@
 """The commands that documents show: those of their code blocks, and those in their prose."""
 
 import collections
+import os
 import pathlib
 import re
-import subprocess
 
 import shell_text
 
@@ -26,15 +26,18 @@ LEFT_OUT = re.compile(r"(?:audit|explain|export|ledger|nodes|pods|plan|queue|rep
 SPAN = re.compile(r"`([^`]+)`")
 SHELLS = {"sh", "bash", "shell"}
 SHOWN_TOGETHER = {"", "console"}
+SKIPPED_FOLDERS = {".cache", ".git", "__pycache__", "adr", "build", "node_modules"}
 FENCE = re.compile(r"\s*```(.*)")
 
 
 def documents(root):
     """Paths of the documents whose commands hold now: decisions and changes tell of their day."""
-    listed = subprocess.run(["git", "-C", root, "ls-files", "*.md"], stdout=subprocess.PIPE,
-                            text=True, check=True).stdout.split()
-    return sorted(path for path in listed
-                  if "/adr/" not in path and pathlib.PurePath(path).name != "CHANGELOG.md")
+    found = []
+    for folder, folders, files in os.walk(root):
+        folders[:] = set(folders) - SKIPPED_FOLDERS
+        found += [pathlib.Path(folder, name).relative_to(root).as_posix() for name in files
+                  if name.endswith(".md") and name != "CHANGELOG.md"]
+    return sorted(found)
 
 
 def is_program(word):
