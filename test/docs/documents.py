@@ -18,7 +18,7 @@ PROGRAMS = {"tranche", "kubectl", "helm", "curl", "cmake", "ctest", "docker", "g
 BESIDES = {"base64", "chmod", "date", "grep", "man", "sleep", "command", "node"}
 INLINE_PROGRAMS = ("tranche", "kubectl tranche", "tranche-bench", "tranche-node", "tranche-sim",
                    "tranche-scenario")
-# The first word after tranche in prose is a command or an option; "tranche ..." alone is neither.
+# In prose a command has something behind the program's name; the name alone is just that.
 INLINE = re.compile(rf"(?:{'|'.join(INLINE_PROGRAMS)}) [-a-zA-Z.].*", re.DOTALL)
 # Where it is clear whose command it is, prose leaves tranche out.
 LEFT_OUT = re.compile(r"(?:audit|explain|export|ledger|nodes|pods|plan|queue|replay|top"

@@ -112,6 +112,26 @@ def _wrong_of_kubectl(root, call):
                 yield f"expected the name of a resource, found {name}"
 
 
+def _wrong_of_helm(root, call):
+    values = (root / "charts/tranche/values.yaml").read_text(encoding="utf-8")
+    for option, given in zip(call, call[1:]):
+        for key in re.findall(r"([\w.]+)=", given) if option == "--set" else ():
+            for part in key.split("."):
+                if not re.search(rf"^ *{part}:|[{{,] ?{part}:", values, re.MULTILINE):
+                    yield f"expected a key of the chart's values, found {key}"
+
+
+def _wrong_of_filter(root, call):
+    """Patterns of test names are made of pieces of names that tests have."""
+    folder = root / "test" / call[0].rpartition("/")[2].removesuffix("_tests")
+    for word in call:
+        if word.startswith("--gtest_filter="):
+            text = "\n".join(path.read_text(encoding="utf-8") for path in folder.rglob("*.cc"))
+            for piece in re.findall(r"\w+", word.partition("=")[2]):
+                if piece not in text:
+                    yield f"expected tests of {folder.name}, found {piece}"
+
+
 def wrong_words(root, command):
     """Yields what a command names and is not there."""
     calls = shell_text.calls(command.text)
@@ -122,8 +142,11 @@ def wrong_words(root, command):
                 yield f"expected a file of the tree, found no {path}"
         yield from _wrong_of_script(root, command, call)
         yield from _wrong_of_build(root, call)
+        yield from _wrong_of_filter(root, call)
         if call[0] == "kubectl":
             yield from _wrong_of_kubectl(root, call)
+        if call[0] == "helm":
+            yield from _wrong_of_helm(root, call)
     yield from _wrong_of_go(root, command, calls)
 
 

@@ -181,7 +181,7 @@ def check_documents(binary, folder):
 
 def main():
     if sys.argv[1:] == ["--self-test"]:
-        import self_test  # which reads this file
+        import self_test  # It imports this file in turn.
         wrong = self_test.faults()
         print("\n".join([*wrong, f"docs: self-test, {len(wrong)} failed"]))
         return 1 if wrong else 0

@@ -61,12 +61,21 @@ PLANTED = [
     (BLOCK.format("cmake --preset releases"), "expected one of configurePresets, found releases"),
     (BLOCK.format("cmake --build --preset release --target tranches"),
      "expected a name of a CMakeLists.txt, found tranches"),
+    (BLOCK.format("build/torture_tests --gtest_filter='PowerCut*'"), None),
+    (BLOCK.format("build/torture_tests --gtest_filter='PowerCat*'"), "found PowerCat"),
+    (BLOCK.format("helm install --set image.repository=R,image.tag=1"), None),
+    (BLOCK.format("helm install --set image.repositories=R"), "found image.repositories"),
+    (BLOCK.format("ctest --preset release -L unit_test"), "found unit_test"),
+    (BLOCK.format("cd test/e2e && go test -run TestNothing ."), "found TestNothing"),
+    (BLOCK.format("kubectl create rolebinding v --clusterrole tranche-view"),
+     "expected a ClusterRole of charts/, found tranche-view"),
     ("GET `/api/v1/nodes/NAME` answers.\n", None),
     ("GET `/api/v1/node` answers.\n", "/api/v1/node: expected a path of the API's description"),
 ]
 
-LISTED = [tables.Elsewhere("", r"^(test/runs?\.sh|cmake )", tables.NOBODY + "it is long"),
-          tables.Elsewhere("", r"^kubectl get", "test/docs/run.py")]
+LISTED = [tables.Elsewhere("", r"^(test/runs?\.sh|cmake |ctest |cd |build/|helm install --set)",
+                           tables.NOBODY + "it is long"),
+          tables.Elsewhere("", r"^kubectl (get|create)", "test/docs/run.py")]
 STALE = [
     ("elsewhere", tables.Elsewhere("", "^tranche forgotten", "test/docs/run.py"), "found none"),
     ("elsewhere", tables.Elsewhere("", "^tranche nodes", "test/gone"), "found no test/gone"),

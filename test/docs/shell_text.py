@@ -3,7 +3,7 @@
 import re
 import shlex
 
-# Up to a '#' that begins a comment: quoted text, escaped characters, and '#' within a word.
+# This ends where a '#' begins a comment: one in quotes, escaped or within a word does not.
 BEFORE_COMMENT = re.compile(
     r"""(?:'[^']*'|"(?:[^"\\]|\\.)*"|\\(?:.|$)|[^'"\\#]|(?<=[^\s;&|])\#)*""")
 SUBSTITUTION = re.compile(r"\$\(([^()]*)\)")
@@ -11,7 +11,7 @@ HEREDOC = re.compile(r"<<-?\s*'?\"?(\w+)")
 ASSIGNMENT = re.compile(r"\w+=")
 SEPARATORS = {"|", "||", "&&", ";", "&", "(", ")", "|&"}
 REDIRECTIONS = {">", ">>", "<", "<<", "<<-", ">&", "&>", "<<<"}
-# Words before a program that are no program themselves.
+# These stand before a program and are none themselves.
 BEFORE_PROGRAM = {"until", "while", "if", "then", "do", "else", "eval", "exec", "sudo", "time"}
 ENDS = {"done", "fi"}
 

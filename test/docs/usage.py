@@ -6,7 +6,7 @@ import subprocess
 SECTION = re.compile(r"[A-Z][^:]*(:|$)")
 OPTION = re.compile(r"  (-[-\w,]+)(?:\{\w+\})?(.*)")
 NAMED = re.compile(r"  (\w[-\w]*)(.*)")
-# Sections of --help whose rows are no commands.
+# These sections of --help have rows that are no commands.
 ROWS = {"Positionals:": "arguments", "Options:": "options", "How to reach the server:": "options"}
 SHARED = "How to reach the server: see"
 
