@@ -42,8 +42,9 @@ class HelpLayout : public CLI::Formatter {
       if (!options.empty()) out += make_group(group, /*is_positional=*/false, options);
     }
     if (!with_server && HasServerOptions(app)) {
-      out += fmt::format("\n{}: see {} {}\n", kServerGroup, app.get_parent()->get_name(),
-                         kOptionsCommand);
+      const CLI::App* program = &app;
+      while (program->get_parent() != nullptr) program = program->get_parent();
+      out += fmt::format("\n{}: see {} {}\n", kServerGroup, program->get_name(), kOptionsCommand);
     }
     return out;
   }

@@ -107,6 +107,19 @@ TEST(SimQuotas, APartIsOfTheMemoryThatTheAgentTellsOf) {
   }
 }
 
+// What came a moment ago is counted too, where news may take long.
+TEST(SimEvictions, NewsMayBeHeardAtOnce) {
+  for (const int gpus : {2, 1}) {
+    Scene scene({.lag = std::chrono::seconds(60)});
+    TwoTeams(scene);
+    scene.Pod("red/old", gpus).Pod("red/new", 1).Pod("blue/wants", 2);
+    scene.At(80).Bind("red/old", "n1", Cards(0, gpus), "red");
+    scene.At(90).Bind("red/new", "n1", Cards(2, 1), "red");
+    scene.At(100).Reclaim("r1", "R3", "blue", "blue/wants", "n1", {"red/new"}).Evict("red/new");
+    EXPECT_EQ(scene.Found().contains("evictions"), gpus == 1) << scene.Texts();
+  }
+}
+
 // A node that has become smaller has no room left that could be kept.
 TEST(SimEvictions, RoomThatHasGoneIsGivenToNobody) {
   for (const int gpus : {4, 3}) {

@@ -447,8 +447,9 @@ bool EvictionChecker::MayBeBorrowed(const PodLife& victim, const std::string& le
   if (std::ranges::any_of(budgets, [](const Objects& all) { return !all.empty(); })) return true;
   const Objects nodes = truth_.Versions("nodes", at, at).front();
   const Order order = options_.faults.has(Fault::kClock) ? Order::kUnknown : Order::kByAge;
-  // Ends are heard of one after another: up to each of them, in turn.
-  std::set<SimTime> moments{since};
+  // Ends are heard of one after another: up to each of them, in turn. What is told late for a while
+  // may be told at once as well.
+  std::set<SimTime> moments{since, at};
   for (const auto& [uid, pod] : truth_.pods()) {
     if (pod.ended && *pod.ended >= since && *pod.ended <= at) {
       moments.insert(*pod.ended + SimTime(1));
