@@ -3,68 +3,31 @@
 
 #include <gtest/gtest.h>
 
-#include <cstdio>
-#include <filesystem>
 #include <string>
 #include <vector>
 
 #include "scheduler/wire/json/json.h"
-#include "test/unit/scheduler/server/live_server.h"
+#include "test/unit/scheduler/server/ledger_server.h"
 
 namespace tranche {
 namespace THIS_FILE {
 
 using test::Json;
 
-class UsageServer : public LiveServer {
+class UsageServer : public LedgerServer {
  protected:
   void SetUp() override {
-    folder_ = std::filesystem::path(testing::TempDir()) /
-              testing::UnitTest::GetInstance()->current_test_info()->name();
-    std::filesystem::remove_all(folder_);
-    std::filesystem::create_directories(folder_);
-    ServeConfig config;
-    config.ledger = folder_ / "ledger.db";
-    Launch(config);
-    for (const char* object :
-         {R"({"apiVersion": "v1", "kind": "Namespace",
-              "metadata": {"name": "team-a", "labels": {"team": "a"}}})",
-          R"({"apiVersion": "tranche.dev/v1alpha1", "kind": "GPUQuota", "metadata": {"name": "a"},
-              "spec": {"namespaceSelector": {"matchLabels": {"team": "a"}},
-                       "lines": [{"model": "h100", "nominal": {"gpus": 8}}]}})",
-          R"({"apiVersion": "tranche.dev/v1alpha1", "kind": "GPUBudget",
-              "metadata": {"name": "rolling"},
-              "spec": {"quotaRef": "a", "gpuHours": 100, "rates": {"h100": "0.5"},
-                       "window": {"type": "Rolling", "duration": "24h"}}})",
-          R"({"apiVersion": "v1", "kind": "Node",
-              "metadata": {"name": "n", "labels": {
-                "nvidia.com/gpu.product": "NVIDIA-H100-80GB-HBM3",
-                "nvidia.com/gpu.memory": "81559", "nvidia.com/gpu.count": "8"}},
-              "status": {"capacity": {"nvidia.com/gpu": "8"},
-                         "allocatable": {"nvidia.com/gpu": "8"},
-                         "conditions": [{"type": "Ready", "status": "True"}]}})"}) {
-      Apply(Json::parse(object));
-    }
+    LedgerServer::SetUp();
+    Apply(Json::parse(R"({"apiVersion": "tranche.dev/v1alpha1", "kind": "GPUBudget",
+                          "metadata": {"name": "rolling"},
+                          "spec": {"quotaRef": "a", "gpuHours": 100, "rates": {"h100": "0.5"},
+                                   "window": {"type": "Rolling", "duration": "24h"}}})"));
   }
-  void TearDown() override {
-    LiveServer::TearDown();
-    std::filesystem::remove_all(folder_);
-  }
-
-  void Advance(int seconds) { Post("/embedded/v1/clock", {{"advanceSeconds", seconds}}); }
   // Four GPUs for two hours.
   void Use() {
-    const Json pod = Json::parse(R"({
-      "apiVersion": "v1", "kind": "Pod", "status": {"phase": "Pending"},
-      "metadata": {"namespace": "team-a", "name": "p", "uid": "u"},
-      "spec": {"containers": [{"name": "m", "resources": {"limits": {"nvidia.com/gpu": "4"}}}]}})");
-    Apply(pod);
-    ASSERT_EQ(Schedule(pod, {"n"}), "n");
+    Run("team-a", 4);
     Advance(7200);
   }
-  std::string Now() { return Post("/embedded/v1/clock", {{"advanceSeconds", 0}})["now"]; }
-
-  std::filesystem::path folder_;
 };
 
 TEST_F(UsageServer, SeriesAddUpToTheReport) {

@@ -4,12 +4,11 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include <filesystem>
 #include <string>
 
 #include "scheduler/api/costs/cost_window.h"
 #include "scheduler/wire/json/json.h"
-#include "test/unit/scheduler/server/live_server.h"
+#include "test/unit/scheduler/server/ledger_server.h"
 
 namespace tranche {
 namespace THIS_FILE {
@@ -66,58 +65,18 @@ TEST(CostWindow, WhatIsNoneIsRefused) {
   }
 }
 
-class OpenCostServer : public LiveServer {
+class OpenCostServer : public LedgerServer {
  protected:
   void SetUp() override {
-    folder_ = std::filesystem::path(testing::TempDir()) /
-              testing::UnitTest::GetInstance()->current_test_info()->name();
-    std::filesystem::remove_all(folder_);
-    std::filesystem::create_directories(folder_);
-    ServeConfig config;
-    config.ledger = folder_ / "ledger.db";
-    Launch(config);
-    for (const char* object :
-         {R"({"apiVersion": "v1", "kind": "Namespace",
-              "metadata": {"name": "team-a", "labels": {"team": "a"}}})",
-          R"({"apiVersion": "tranche.dev/v1alpha1", "kind": "GPUQuota", "metadata": {"name": "a"},
-              "spec": {"namespaceSelector": {"matchLabels": {"team": "a"}},
-                       "lines": [{"model": "h100", "nominal": {"gpus": 8}}]}})",
-          R"({"apiVersion": "tranche.dev/v1alpha1", "kind": "GPUPrice", "metadata": {"name": "all"},
-              "spec": {"perGpuHour": "2.5", "currency": "USD"}})",
-          R"({"apiVersion": "v1", "kind": "Node",
-              "metadata": {"name": "n", "labels": {
-                "nvidia.com/gpu.product": "NVIDIA-H100-80GB-HBM3",
-                "nvidia.com/gpu.memory": "81559", "nvidia.com/gpu.count": "8"}},
-              "status": {"capacity": {"nvidia.com/gpu": "8"},
-                         "allocatable": {"nvidia.com/gpu": "8"},
-                         "conditions": [{"type": "Ready", "status": "True"}]}})"}) {
-      Apply(Json::parse(object));
-    }
+    LedgerServer::SetUp();
+    Apply(Json::parse(R"({"apiVersion": "tranche.dev/v1alpha1", "kind": "GPUPrice",
+                          "metadata": {"name": "all"},
+                          "spec": {"perGpuHour": "2.5", "currency": "USD"}})"));
     Advance(60);
     start_ = *wire::ParseTime(Now());
-    Use("team-a", 4);
-    Use("other", 1);
+    Run("team-a", 4);
+    Run("other", 1);
     Advance(7200 + 60);
-  }
-  void TearDown() override {
-    LiveServer::TearDown();
-    std::filesystem::remove_all(folder_);
-  }
-  void Advance(int seconds) { Post("/embedded/v1/clock", {{"advanceSeconds", seconds}}); }
-  std::string Now() { return Post("/embedded/v1/clock", {{"advanceSeconds", 0}})["now"]; }
-  void Use(const std::string& ns, int gpus) {
-    const Json pod = {
-        {"apiVersion", "v1"},
-        {"kind", "Pod"},
-        {"status", {{"phase", "Pending"}}},
-        {"metadata", {{"namespace", ns}, {"name", "p"}, {"uid", ns}}},
-        {"spec",
-         {{"containers",
-           Json::array(
-               {{{"name", "m"},
-                 {"resources", {{"limits", {{"nvidia.com/gpu", std::to_string(gpus)}}}}}}})}}}};
-    Apply(pod);
-    ASSERT_EQ(Schedule(pod, {"n"}), "n");
   }
   Json Ask(const std::string& more) {
     const std::string window =
@@ -125,7 +84,6 @@ class OpenCostServer : public LiveServer {
     return Get("/api/v1/opencost/allocation/compute?window=" + window + more);
   }
 
-  std::filesystem::path folder_;
   Instant start_;
 };
 
