@@ -176,6 +176,11 @@ class Biller {
 
   absl::StatusOr<Bill> Take() {
     if (overflow_) return absl::OutOfRangeError("expected sums within 128 bits, found larger ones");
+    if (rows_.size() > kMostBillRows) {
+      return absl::InvalidArgumentError(
+          fmt::format("from, to: expected at most {} rows by {}, found {}; ask for a shorter span",
+                      kMostBillRows, NameOf(query_.by), rows_.size()));
+    }
     if (currencies_.size() > 1) {
       return absl::InvalidArgumentError(
           fmt::format("from, to: expected prices of one currency from {} to {}, found {}",

@@ -111,8 +111,11 @@ struct Bill {
   Int128 restored = 0;  // taken over from checkpoints, which do not tell of nodes; in no row
 };
 
-// Errors: InvalidArgument (`to` not after `from`, several currencies in the span), DataLoss (an
-// entry that cannot be read), OutOfRange (sums beyond 128 bits).
+// A bill by pod of a large fleet is for shorter spans.
+inline constexpr std::size_t kMostBillRows = 50'000;
+
+// Errors: InvalidArgument (`to` not after `from`, several currencies in the span, more rows than
+// kMostBillRows), DataLoss (an entry that cannot be read), OutOfRange (sums beyond 128 bits).
 absl::StatusOr<Bill> SumBill(const BillQuery& query, const std::vector<FleetEntry>& fleet,
                              const std::vector<BillUse>& uses);
 

@@ -224,5 +224,27 @@ TEST(FleetTextTest, ReadsWhatItWrites) {
   EXPECT_FALSE(ReadPriceText(R"({"metadata":{"name":"a"}})").ok());
 }
 
+TEST(BillRows, MoreThanAnybodyReadsAreRefused) {
+  const auto billed = [](std::size_t pods, BillBy by) {
+    std::vector<BillUse> uses(pods);
+    for (std::size_t i = 0; i < pods; ++i) {
+      const auto at = static_cast<int64_t>(i);
+      uses[i].node = "n";
+      uses[i].model = "h200";
+      uses[i].ns = "ns";
+      uses[i].from = at;
+      uses[i].until = at + 1;
+      uses[i].charge = {kGpu, kGpu};
+      uses[i].pod = fmt::format("p-{}", i);
+    }
+    const Instant to{Millis(static_cast<int64_t>(pods))};
+    return SumBill({Instant(Millis(0)), to, by}, {}, uses).status();
+  };
+  EXPECT_TRUE(billed(kMostBillRows, BillBy::kPod).ok());
+  EXPECT_TRUE(billed(kMostBillRows + 1, BillBy::kNamespace).ok());
+  EXPECT_EQ(billed(kMostBillRows + 1, BillBy::kPod).message(),
+            "from, to: expected at most 50000 rows by pod, found 50001; ask for a shorter span");
+}
+
 }  // namespace THIS_FILE
 }  // namespace tranche::ledger
