@@ -59,8 +59,8 @@ class AuditRun {
 enum class PodPresence : uint8_t {
   kThere,
   kMissing,
-  kUnknown
-};  // kUnknown: no answer, or an error
+  kUnknown,  // no answer, or an error
+};
 
 // Asks the API server for each of the pods; `answered` is called once for each, on whatever thread
 // the answer comes.
