@@ -7,19 +7,33 @@
 namespace tranche::agent {
 namespace {
 
-// The most of a GPU that the pod's record names for containers that run at a time.
-Part MostOf(const BoundPod& pod, const GpuUuid& gpu) {
-  Part together{gpu, {}, {}};
-  Part most{gpu, {}, {}};
-  for (const Asking& asking : pod.asking) {
-    const ContainerDevices* const record = EntryOf(pod, asking.name);
-    if (record == nullptr) continue;
-    Part own{gpu, {}, {}};
+// What the container's record names of the GPU, or what it was given before that was changed.
+Part PartOf(const GivenParts& given, const BoundPod& pod, const std::string& container,
+            const GpuUuid& gpu) {
+  Part own{gpu, {}, {}};
+  if (const ContainerDevices* const record = EntryOf(pod, container); record != nullptr) {
     for (const Device& device : record->devices) {
       if (device.uuid != gpu || device.mig) continue;
       own.compute += device.milli;
       own.memory += device.memory;
     }
+  }
+  const auto found = given.find({pod.uid, container});
+  if (found == given.end()) return own;
+  for (const Part& part : found->second) {
+    if (part.gpu != gpu) continue;
+    own.compute = std::max(own.compute, part.compute);
+    own.memory = std::max(own.memory, part.memory);
+  }
+  return own;
+}
+
+// The most of a GPU that the pod's containers have that run at a time.
+Part MostOf(const GivenParts& given, const BoundPod& pod, const GpuUuid& gpu) {
+  Part together{gpu, {}, {}};
+  Part most{gpu, {}, {}};
+  for (const Asking& asking : pod.asking) {
+    const Part own = PartOf(given, pod, asking.name, gpu);
     if (!asking.init) {
       together.compute += own.compute;
       together.memory += own.memory;
@@ -84,16 +98,20 @@ std::vector<Part> PartsOf(const Look& look, const BoundPod& pod, const std::stri
   return parts;
 }
 
-std::string WhyNoPart(const Look& look, const BoundPod& pod, const Card& card) {
+std::string WhyNoPart(const Look& look, const GivenParts& given, const BoundPod& pod,
+                      const Card& card) {
   Part sum{card.uuid, {}, {}};
   for (const BoundPod& one : *look.pods) {
-    const Part most = MostOf(one, card.uuid);
+    const Part most = MostOf(given, one, card.uuid);
     sum.compute += most.compute;
     sum.memory += most.memory;
   }
   if (sum.compute > kWholeGpu || sum.memory > Mebibytes::Of(card.mib)) {
-    return fmt::format("records name {} thousandths and {} MiB of it together, of {} MiB",
-                       sum.compute.count(), sum.memory.count(), card.mib);
+    return fmt::format(
+        "expected records and running containers to have 1000 thousandths and {} MiB of it at "
+        "most, "
+        "found {} thousandths and {} MiB",
+        card.mib, sum.compute.count(), sum.memory.count());
   }
   if (const KubeletPod* const other = Unrecorded(look, pod, card.uuid); other != nullptr) {
     return fmt::format("pod {} holds a part of it that no record names", other->name.str());

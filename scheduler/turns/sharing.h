@@ -5,7 +5,9 @@
 #pragma once
 
 #include <cstdint>
+#include <map>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "scheduler/turns/device_id.h"
@@ -30,6 +32,9 @@ struct Part {
   friend bool operator==(const Part&, const Part&) = default;
 };
 
+// What containers were given so far, whatever their records say by now.
+using GivenParts = std::map<std::pair<PodUid, std::string>, std::vector<Part>>;
+
 // The record's entry of a container; null: it has none.
 const ContainerDevices* EntryOf(const BoundPod& pod, const std::string& container);
 
@@ -37,8 +42,10 @@ const ContainerDevices* EntryOf(const BoundPod& pod, const std::string& containe
 const Card* SharedCard(const Look& look, const GpuUuid& gpu);
 // What the container's record names of GPUs that are shared.
 std::vector<Part> PartsOf(const Look& look, const BoundPod& pod, const std::string& container);
-// Why the pod cannot have its part of the card; empty: it can. Requires: look.pods.
-std::string WhyNoPart(const Look& look, const BoundPod& pod, const Card& card);
+// Why the pod cannot have its part of the card; empty: it can. Of a container's record and what it
+// was given the larger counts. Requires: look.pods.
+std::string WhyNoPart(const Look& look, const GivenParts& given, const BoundPod& pod,
+                      const Card& card);
 // For ids that name slots the GPUs they are on, others as they are; ascending.
 std::vector<std::string> WithoutSlots(const std::vector<std::string>& ids);
 // The ids that the kubelet is to choose, ascending. It keeps some; each device of the record that

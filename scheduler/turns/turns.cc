@@ -313,8 +313,8 @@ std::string Turns::WhyNotNow(const Look& look, const BoundPod& pod, const Turn& 
     std::string why = WhyClosed(look, device);
     const Card* const shared = device.place ? nullptr : SharedCard(look, device.gpu);
     if (why.empty()) {
-      why =
-          shared != nullptr ? WhyNoPart(look, pod, *shared) : OtherHolder(look, pod, pool, device);
+      why = shared != nullptr ? WhyNoPart(look, given_, pod, *shared)
+                              : OtherHolder(look, pod, pool, device);
     }
     const bool offered = shared != nullptr || Contains(offer.available, id) || pool.contains(id);
     if (why.empty() && !offered) {
@@ -383,7 +383,15 @@ absl::StatusOr<Grant> Turns::Serve(const Look& look, std::vector<std::string> id
   return turn.grant;
 }
 
-void Turns::Note(const Turn& turn) { served_[{turn.grant.uid, turn.grant.container}] = turn.ids; }
+void Turns::Note(const Turn& turn) {
+  const Served container{turn.grant.uid, turn.grant.container};
+  served_[container] = turn.ids;
+  // Served again, its programs may still have what it got the first time.
+  for (const Part& part : turn.grant.parts) {
+    std::vector<Part>& given = given_[container];
+    if (std::ranges::count(given, part) == 0) given.push_back(part);
+  }
+}
 
 absl::Status Turns::MayStart(const Look& look, std::vector<std::string> ids) {
   ids = Sorted(std::move(ids));
@@ -443,6 +451,7 @@ void Turns::ForgetGone(const std::vector<BoundPod>& pods) {
     names.insert(pod.name);
   }
   std::erase_if(served_, [&](const auto& one) { return !there.contains(one.first.first); });
+  std::erase_if(given_, [&](const auto& one) { return !there.contains(one.first.first); });
   std::erase_if(refused_, [&](const PodUid& uid) { return !there.contains(uid); });
   std::erase_if(started_, [&](const auto& one) { return !names.contains(one.second); });
 }

@@ -113,7 +113,8 @@ class Turns {
   std::optional<Turn> open_;
   // Ids by the kubelet's book; of init containers nobody else says them.
   std::map<Served, std::vector<std::string>> served_;
-  std::set<PodUid> refused_;                             // until they are gone from the API server
+  GivenParts given_;          // until their pods are gone from the API server
+  std::set<PodUid> refused_;  // until they are gone from the API server
   std::map<std::vector<std::string>, PodName> started_;  // who was found right to hold these
 };
 

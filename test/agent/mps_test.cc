@@ -131,7 +131,7 @@ TEST_F(MpsTest, HoldsContainersToTheirParts) {
   EXPECT_EQ(given.mounts(0).host_path(), config_.mps_folder + "/pipe");
   EXPECT_EQ(given.mounts(0).container_path(), config_.mps_folder + "/pipe");
   EXPECT_THAT(std::string(Admit("pair", 2).message()),
-              HasSubstr("GPU GPU-b of its record: records name 1100 thousandths"));
+              HasSubstr("GPU GPU-b of its record: expected records and running containers"));
 }
 
 TEST_F(MpsTest, GivesAPodPartsOfSeveralGpus) {

@@ -112,5 +112,29 @@ TEST(SimDevices, AnAgentGivesWhatIsRecorded) {
   }
 }
 
+// Of pods whose records a user has changed the agent knows no more after it has begun anew.
+TEST(SimDevices, PartsOfACardAddUpButForThoseThatWereEdited) {
+  for (const bool edited : {false, true}) {
+    Scene scene;
+    scene.Write("nodes", "n1", Node(10));
+    const auto given = [&scene](const char* pod, int milli) {
+      Happening granted{.kind = Happening::Kind::kGranted, .who = "kubelet/n1", .key = pod};
+      granted.resource = "pods";
+      granted.text = std::string("u-") + pod;
+      granted.after = {{"node", "n1"},
+                       {"devices", Json::array({{{"uuid", "GPU-0"}, {"milli", milli}}})}};
+      scene.Say(std::move(granted));
+    };
+    scene.Pod("a/one", 1).At(1).Bind("a/one", "n1", {{"GPU-0", 700}});
+    given("a/one", 700);
+    if (edited) {
+      scene.At(2).Edit("pods", "a/one", "/metadata/annotations/tranche.dev~1allocation", "{}");
+    }
+    scene.Pod("a/two", 1).At(3).Bind("a/two", "n1", {{"GPU-0", 500}});
+    given("a/two", 500);
+    EXPECT_EQ(scene.Found().contains("devices"), !edited) << scene.Texts();
+  }
+}
+
 }  // namespace THIS_FILE
 }  // namespace tranche::sim::check

@@ -74,6 +74,11 @@ std::vector<RecordDevice> DevicesIn(const Json& after) {
   return devices;
 }
 
+// Its record is not the one of its Binding any more.
+bool IsEdited(const PodLife& pod) {
+  return Annotation(pod.object, "tranche.dev/allocation") != pod.recorded;
+}
+
 }  // namespace
 
 void DeviceChecker::Hear(const Happening& happening) {
@@ -148,11 +153,13 @@ void DeviceChecker::Bound(const PodLife& pod, SimTime now) {
   const Memory memory = MemoryOf(pod.node, now);
   for (const PodLife* const other : pods) {
     if (!other->record) continue;
+    // A leader that begins without its ledger believes it: nothing else tells what an agent gave.
+    if (other != &pod && IsOfAgent(pod.node) && IsEdited(*other)) continue;
     for (const RecordDevice& device : other->record->devices) {
       // Which instance it will be the device plugin says to nobody: they are counted (Counted).
       if (!device.profile.empty() && other->record->knowledge == "counts") continue;
       // A slot is but a number in the record, no card: with the record it is taken away.
-      const bool kept = Annotation(other->object, "tranche.dev/allocation") == other->recorded;
+      const bool kept = !IsEdited(*other);
       // So it is when the node is made anew.
       const auto made = made_.find(pod.node);
       const bool older = made != made_.end() && other->bound && *other->bound < made->second;
@@ -204,13 +211,16 @@ void DeviceChecker::NotStarted(const Happening& happening) {
         "expected the agent of " + pod->node + " to serve the pod, found it served another one");
 }
 
+bool DeviceChecker::IsOfAgent(const std::string& node) const {
+  const Json* const object = truth_.object("nodes", node);
+  return object != nullptr && Label(*object, "tranche.dev/agent") == "true";
+}
+
 // tranche-node gives what the record names; one that was edited since is not what was promised.
 void DeviceChecker::AsRecorded(const Happening& happening) {
   const Given& given = given_.at(happening.key);
   const PodLife* const pod = truth_.pod(given.uid);
-  const Json* const node = truth_.object("nodes", given.node);
-  if (pod == nullptr || node == nullptr || Label(*node, "tranche.dev/agent") != "true") return;
-  if (Annotation(pod->object, "tranche.dev/allocation") != pod->recorded) return;
+  if (pod == nullptr || !IsOfAgent(given.node) || IsEdited(*pod)) return;
   std::multiset<std::string> named, got;
   if (pod->record) {
     for (const RecordDevice& device : pod->record->devices) named.insert(device.id);
@@ -234,6 +244,8 @@ void DeviceChecker::Granted(const Happening& happening) {
     // A pod that was removed at once holds nothing, though its kubelet has yet to hear of it.
     const PodLife* const holder = truth_.pod(given.uid);
     if (given.node != own.node || holder == nullptr || holder->ended) continue;
+    // An agent that has started anew knows of it what its record says by now.
+    if (key != happening.key && IsOfAgent(given.node) && IsEdited(*holder)) continue;
     for (const RecordDevice& device : given.devices) {
       const std::string wrong = Add(cards[device.id], device, kUnknown);
       if (wrong.empty()) continue;

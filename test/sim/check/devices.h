@@ -49,6 +49,7 @@ class DeviceChecker : public Checker {
   void Counted(const PodLife& pod, SimTime now);
   void Granted(const Happening& happening);
   void AsRecorded(const Happening& happening);
+  bool IsOfAgent(const std::string& node) const;
   void NotStarted(const Happening& happening);
   // What adding the device to the card would break; empty: nothing.
   static std::string Add(Card& card, const RecordDevice& device, int64_t memory);

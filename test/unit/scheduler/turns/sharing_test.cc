@@ -88,7 +88,7 @@ TEST(Sharing, RefusesWhatIsNoPartOfTheCard) {
        [](Look& look, BoundPod&) { look.pods->push_back(Sharer("q", {"a"}, 500)); }, ""},
       {"records that name more than all",
        [](Look& look, BoundPod&) { look.pods->push_back(Sharer("q", {"a"}, 501)); },
-       "GPU a of its record: records name 1001 thousandths"},
+       "1000 thousandths and 80000 MiB of it at most, found 1001 thousandths"},
       {"memory alone",
        [](Look& look, BoundPod& pod) {
          for (Device& device : pod.record->containers[0].devices) device.milli = MilliGpu();
@@ -99,14 +99,14 @@ TEST(Sharing, RefusesWhatIsNoPartOfTheCard) {
        [](Look&, BoundPod& pod) {
          pod.record->containers[0].devices[0].memory = Mebibytes::Of(kMib + 1);
        },
-       "80001 MiB of it together, of 80000 MiB"},
+       "found 500 thousandths and 80001 MiB"},
       {"an init container that has more than the others after it",
        [](Look& look, BoundPod& pod) {
          pod.asking.insert(pod.asking.begin(), {"load", 1, true});
          pod.record->containers.push_back(PartOf("load", {"a"}, 600));
          look.pods->push_back(Sharer("q", {"a"}, 500));
        },
-       "records name 1100"},
+       "found 1100 thousandths"},
       {"two containers with a part each",
        [](Look&, BoundPod& pod) {
          pod.asking.push_back({"side", 1});
@@ -145,6 +145,40 @@ TEST(Sharing, RefusesWhatIsNoPartOfTheCard) {
     const auto ids = turns.Open(look, Slots(pod.asking[0].count));
     EXPECT_THAT(std::string(ids.status().message()), HasSubstr(row.error)) << row.what;
     EXPECT_EQ(ids.ok(), std::string_view(row.error).empty()) << row.what << ids.status();
+  }
+}
+
+// The programs have what their container was given, whatever is written over its record.
+TEST(Sharing, ARecordMadeSmallerFreesNothing) {
+  struct Row {
+    const char* what;
+    int64_t now;   // thousandths, in the record of the pod that was served 500
+    bool kubelet;  // is a new one
+    bool there;    // the pod
+    int64_t asks;  // the next pod
+    bool given;
+  };
+  const Row table[] = {
+      {"as it was", 500, false, true, 500, true},
+      {"smaller", 100, false, true, 600, false},
+      {"smaller, and it fits all the same", 100, false, true, 500, true},
+      {"smaller, of a new kubelet", 100, true, true, 600, false},
+      {"larger", 600, false, true, 500, false},
+      {"smaller, and gone", 100, false, false, 1000, true},
+  };
+  for (const Row& row : table) {
+    Turns turns;
+    const Look before = SharedLook({Sharer("q", {"a"}, 500)}, {Knows("q")});
+    ASSERT_TRUE(turns.Open(before, Slots(1)).ok());
+    ASSERT_TRUE(turns.Close({"a/slot-1"})->ok());
+    if (row.kubelet) turns.Forget();
+    Look look = SharedLook({Sharer("p", {"a"}, row.asks)}, {Knows("p")});
+    if (row.there) {
+      look.pods->push_back(Sharer("q", {"a"}, row.now));
+      look.kubelet.push_back(Knows("q", {{"main", {"a/slot-1"}}}));
+    }
+    const auto ids = turns.Open(look, {{"a/slot-0"}, {}, 1});
+    EXPECT_EQ(ids.ok(), row.given) << row.what << ": " << ids.status();
   }
 }
 
