@@ -190,6 +190,10 @@ func TestInstalledChartSchedulesPods(t *testing.T) {
 			t.Errorf("%s: expected %v devices, found %+v", name, ask.Limits, allocation)
 		}
 	}
+	if said, err := s.helmTest(objects, server, tranche); err != nil {
+		t.Errorf("helm test: expected sound books, found %v: %s", err, said)
+	}
+	must(t, s.Client.RbacV1().ClusterRoleBindings().Delete(ctx, "tranche-test", metav1.DeleteOptions{}))
 	for _, process := range []*e2e.Process{server.process, scheduler} {
 		noRefusals(t, process)
 	}

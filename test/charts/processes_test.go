@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"net/http"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"regexp"
 	"slices"
@@ -25,6 +26,7 @@ type Server struct {
 	process *e2e.Process
 	mounts  map[string]string // mountPath -> folder
 	https   string            // HOST:PORT
+	pages   string            // likewise, of metrics, API and page
 	roots   []byte
 }
 
@@ -49,6 +51,19 @@ func (s *Site) mount(pod *corev1.PodTemplateSpec) map[string]string {
 			object, err := s.Client.CoreV1().Secrets(Namespace).Get(s.Context(), volume.Secret.SecretName, metav1.GetOptions{})
 			must(s.T, err)
 			files = object.Data
+			if len(volume.Secret.Items) > 0 {
+				files = map[string][]byte{}
+				for _, item := range volume.Secret.Items {
+					files[item.Path] = object.Data[item.Key]
+				}
+			}
+		case volume.Projected != nil:
+			token := volume.Projected.Sources[0].ServiceAccountToken
+			made, err := s.Client.CoreV1().ServiceAccounts(Namespace).CreateToken(s.Context(), pod.Spec.ServiceAccountName,
+				&authentication.TokenRequest{Spec: authentication.TokenRequestSpec{ExpirationSeconds: token.ExpirationSeconds}},
+				metav1.CreateOptions{})
+			must(s.T, err)
+			files[token.Path] = []byte(made.Status.Token)
 		}
 		for name, text := range files {
 			must(s.T, os.WriteFile(filepath.Join(folder, name), text, 0o600))
@@ -100,7 +115,22 @@ func (s *Site) runServer(objects []Object, program string) *Server {
 	must(s.T, s.ControlPlane.Run(s.Context(), process, "http://"+address(3)+"/readyz", 40*time.Second))
 	roots, err := os.ReadFile(filepath.Join(mounts["/etc/tranche/tls"], "ca.crt"))
 	must(s.T, err)
-	return &Server{process, mounts, address(0), roots}
+	return &Server{process, mounts, address(0), address(1), roots}
+}
+
+// helmTest runs what `helm test` runs, as the account it runs as, and returns what it says. The certificate is verified
+// for the name that a pod would ask for.
+func (s *Site) helmTest(objects []Object, server *Server, program string) (string, error) {
+	s.Helper()
+	pod := podTemplates(s.T, objects)["Pod/tranche-test"]
+	mounts := s.mount(pod)
+	const host = "tranche.tranche-system.svc"
+	args := []string{}
+	for _, arg := range pod.Spec.Containers[0].Args {
+		args = append(args, placed(arg, mounts, map[string]string{host + ":9090": server.pages}))
+	}
+	said, err := exec.Command(program, append(args, "--tls-server-name="+host)...).CombinedOutput()
+	return string(said), err
 }
 
 func (s *Site) runScheduler(objects []Object, server *Server) *e2e.Process {

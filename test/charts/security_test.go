@@ -14,13 +14,16 @@ import (
 	"k8s.io/pod-security-admission/policy"
 )
 
-// podTemplates returns the pods the objects make: name of the maker -> template.
+// podTemplates returns the pods the objects are or make: name of the object -> template.
 func podTemplates(t *testing.T, objects []Object) map[string]*corev1.PodTemplateSpec {
 	t.Helper()
 	templates := map[string]*corev1.PodTemplateSpec{}
 	for _, object := range objects {
 		spec, found := object.Object["spec"].(map[string]any)
 		template, isMap := spec["template"].(map[string]any)
+		if object.GetKind() == "Pod" {
+			template, isMap = object.Object, true
+		}
 		if !found || !isMap {
 			continue
 		}

@@ -19,7 +19,7 @@ certificates:
 `
 
 // Static returns the manifests for people without Helm: file name -> text. Comments stay, what only
-// Helm needs does not.
+// Helm needs does not, nor do its tests.
 func Static(folder string) (map[string]string, error) {
 	values, err := chartutil.ReadValues([]byte(staticValues))
 	if err != nil {
@@ -42,6 +42,9 @@ func Static(folder string) (map[string]string, error) {
 	}
 	texts := map[string][]string{}
 	for _, object := range objects {
+		if strings.HasPrefix(object.Template, "templates/tests/") {
+			continue
+		}
 		file := "install.yaml"
 		switch filepath.Base(object.Template) {
 		case "namespace.yaml", "rbac.yaml":
