@@ -274,8 +274,10 @@ def whole(title, nav, body):
 
 def wide(body):
     """Tables and listings scroll by themselves, also by keyboard, so that the page never does."""
-    body = body.replace("<table>", '<div class="wide" tabindex="0" role="region" '
+    body = body.replace("<table>", '<div class="wide" tabindex="0" role="group" '
                         'aria-label="Table"><table>').replace("</table>", "</table></div>")
+    # The corner of a table that names nothing is no heading.
+    body = re.sub(r"<th( [^>]*)?></th>", r"<td\1></td>", body)
     return body.replace("<pre>", '<pre tabindex="0">')
 
 
