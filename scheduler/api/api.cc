@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <functional>
 #include <iterator>
 #include <limits>
 #include <memory>
@@ -11,7 +12,7 @@
 
 #include "scheduler/api/api_json.h"
 #include "scheduler/api/conditional.h"
-#include "scheduler/api/lists/pod_changes.h"
+#include "scheduler/api/lists/changes_since.h"
 #include "scheduler/api/lists/pod_list.h"
 #include "scheduler/api/lists/query_words.h"
 #include "scheduler/api/lists/rank_json.h"
@@ -106,7 +107,8 @@ NodePlace PlaceOf(const Engine& engine, const NodeView& node, Instant now) {
   const NodeFacts* const facts = engine.FactsOf(node.name);
   if (facts == nullptr) return place;
   for (const auto& [level, text] :
-       {std::pair(GangLevel::kRack, &place.rack), std::pair(GangLevel::kZone, &place.zone)}) {
+       {std::pair(GangLevel::kClique, &place.nvlink_domain),
+        std::pair(GangLevel::kRack, &place.rack), std::pair(GangLevel::kZone, &place.zone)}) {
     for (const std::string& label : labels.of_level[static_cast<std::size_t>(level)]) {
       if (text->empty()) *text = facts->labels.Find(label);
     }
@@ -117,19 +119,21 @@ NodePlace PlaceOf(const Engine& engine, const NodeView& node, Instant now) {
 struct PlacedNodes {
   std::vector<NodeView> nodes;
   std::vector<NodePlace> places;  // of each
+  Instant now;
 };
 
 // At most `limit` nodes after `after`, in one piece.
 PlacedNodes NodesAfter(EngineHost& host, const NodeName& after, std::size_t limit) {
   return host.With(EngineCaller::kPages, [&after, limit](Engine& engine, Instant now) {
     PlacedNodes page;
+    page.now = now;
     page.nodes = engine.Nodes(after, limit, now);
     for (const NodeView& node : page.nodes) page.places.push_back(PlaceOf(engine, node, now));
     return page;
   });
 }
 
-std::string AllNodes(EngineHost& host) {
+PlacedNodes AllNodes(EngineHost& host) {
   PlacedNodes all;
   for (;;) {
     PlacedNodes page =
@@ -137,11 +141,41 @@ std::string AllNodes(EngineHost& host) {
     const bool last = page.nodes.size() < EngineHost::kPage;
     std::ranges::move(page.nodes, std::back_inserter(all.nodes));
     std::ranges::move(page.places, std::back_inserter(all.places));
-    if (last) return EncodeNodes(all.nodes, all.places);
+    if (last) return all;
   }
 }
 
-http::Response OneNode(EngineHost& host, const http::Request& request) {
+// What GET /api/v1/nodes keeps from one question to the next.
+struct NodesMemory {
+  ChangesSince<NodeName> changes{NameOfProcess()};
+  SharedText whole;
+};
+
+http::Response Nodes(EngineHost& host, NodesMemory& memory, const http::Request& request) {
+  std::vector<std::string> texts;
+  const ChangesSince<NodeName>::Look look = memory.changes.See(
+      [&host, &texts] {
+        const PlacedNodes all = AllNodes(host);
+        texts = EncodeEach(all.nodes, all.places);
+        std::vector<ChangesSince<NodeName>::Entry> list;
+        list.reserve(texts.size());
+        for (std::size_t at = 0; at < texts.size(); ++at) {
+          list.push_back({all.nodes[at].name, std::hash<std::string>()(texts[at])});
+        }
+        return list;
+      },
+      ParameterOf(request, "since"));
+  std::vector<std::string_view> entries;
+  for (std::size_t at = 0; at < texts.size(); ++at) {
+    if (look.complete || look.changed[at] != 0) entries.push_back(texts[at]);
+  }
+  http::Response response =
+      JsonResponse(EncodeNodes(entries, {look.version, look.complete, look.gone}));
+  if (!look.complete) return Conditional(request, std::move(response));
+  return memory.whole.Respond(request, std::move(response));
+}
+
+http::Response OneNode(EngineHost& host, const ApiSources& sources, const http::Request& request) {
   constexpr std::string_view kPrefix = "/api/v1/nodes/";
   const std::string name = request.path.substr(kPrefix.size());
   if (name.empty() || name.find('/') != std::string::npos) {
@@ -153,7 +187,9 @@ http::Response OneNode(EngineHost& host, const http::Request& request) {
   before += '\x7f';
   const PlacedNodes found = NodesAfter(host, NodeName(before), 1);
   if (found.nodes.empty() || found.nodes.front().name.str() != name) return Unknown("node", name);
-  return Conditional(request, JsonResponse(EncodeNode(found.nodes.front(), found.places.front())));
+  const auto readings = sources.readings ? sources.readings() : nullptr;
+  return Conditional(request, JsonResponse(EncodeNode(found.nodes.front(), found.places.front(),
+                                                      readings.get(), found.now)));
 }
 
 bool Concerns(const Reclaim& reclaim, const std::string& team) {
@@ -215,25 +251,50 @@ http::Response OneReclaim(EngineHost& host, const http::Request& request) {
 
 // What GET /api/v1/pods keeps from one question to the next.
 struct PodsMemory {
-  PodChanges changes{NameOfProcess()};
+  ChangesSince<PodKey> changes{NameOfProcess()};
   SharedText whole;
 };
 
+struct PodsLook {
+  ChangesSince<PodKey>::Look look;
+  std::vector<PodView> pods;       // all
+  std::vector<std::string> texts;  // of each
+};
+
+PodsLook LookAtPods(EngineHost& host, const Forecasts* forecasts, PodsMemory& memory,
+                    const std::optional<std::string>& since) {
+  PodsLook all;
+  all.look = memory.changes.See(
+      [&host, &all, forecasts] {
+        all.pods = host.Pods();
+        std::vector<ChangesSince<PodKey>::Entry> list;
+        list.reserve(all.pods.size());
+        for (const PodView& pod : all.pods) {
+          const std::string& text =
+              all.texts.emplace_back(EncodePod(pod, {forecasts}, UseShown::kOfIdle));
+          list.push_back({{pod.name, pod.uid}, DigestOf(pod, text)});
+        }
+        return list;
+      },
+      since);
+  return all;
+}
+
 // Those of the look that match, or of these what changed; a pod that does not match, and may have
 // done so before, is told as gone.
-std::string PodsSince(const PodChanges::Look& look, const PodListQuery& query) {
-  const PodOrder order = OrderPods(look.pods, query);
+std::string PodsSince(const PodsLook& all, const PodListQuery& query) {
+  const PodOrder order = OrderPods(all.pods, query);
   std::vector<std::string_view> entries;
-  std::vector<PodChanges::Key> gone = look.gone;
+  std::vector<PodKey> gone = all.look.gone;
   for (const std::size_t place : order.places) {
-    if (look.complete || look.changed[place] != 0) entries.push_back(look.texts[place]);
+    if (all.look.complete || all.look.changed[place] != 0) entries.push_back(all.texts[place]);
   }
-  for (std::size_t at = 0; at < look.changed.size(); ++at) {
-    const PodView& pod = look.pods[at];
-    if (look.changed[at] != 0 && !Matches(pod, query)) gone.push_back({pod.name, pod.uid});
+  for (std::size_t at = 0; at < all.look.changed.size(); ++at) {
+    const PodView& pod = all.pods[at];
+    if (all.look.changed[at] != 0 && !Matches(pod, query)) gone.push_back({pod.name, pod.uid});
   }
   std::ranges::sort(gone);
-  return EncodePods(entries, {order.total, look.version, look.complete, gone});
+  return EncodePods(entries, {order.total, all.look.version, all.look.complete, gone});
 }
 
 http::Response Pods(EngineHost& host, const Forecaster* forecaster, PodsMemory& memory,
@@ -246,23 +307,18 @@ http::Response Pods(EngineHost& host, const Forecaster* forecaster, PodsMemory& 
         BadParameter("limit", "none beside since", *ParameterOf(request, "limit")));
   }
   const std::shared_ptr<const Forecasts> forecasts = LatestOf(forecaster);
-  const PodChanges::Look look =
-      memory.changes.See([&host] { return host.Pods(); },
-                         [&forecasts](const PodView& pod) {
-                           return EncodePod(pod, {forecasts.get()}, UseShown::kOfIdle);
-                         },
-                         since);
+  const PodsLook all = LookAtPods(host, forecasts.get(), memory, since);
   constexpr std::string_view kOptions[] = {"namespace", "team", "node",          "gang",
                                            "state",     "sort", "labelSelector", "limit"};
   const bool narrowed = std::ranges::any_of(kOptions, [&request](std::string_view name) {
     return request.query.contains(std::string(name));
   });
-  if (narrowed || !look.complete) {
-    return Conditional(request, JsonResponse(PodsSince(look, *query)));
+  if (narrowed || !all.look.complete) {
+    return Conditional(request, JsonResponse(PodsSince(all, *query)));
   }
-  const std::vector<std::string_view> entries(look.texts.begin(), look.texts.end());
+  const std::vector<std::string_view> entries(all.texts.begin(), all.texts.end());
   return memory.whole.Respond(request,
-                              JsonResponse(EncodePods(entries, {std::nullopt, look.version})));
+                              JsonResponse(EncodePods(entries, {std::nullopt, all.look.version})));
 }
 
 }  // namespace
@@ -289,8 +345,8 @@ absl::StatusOr<RecentQuery> ReadEventQuery(const http::Request& request) {
 void AddApi(EngineHost& host, Router& router, const ApiSources& sources) {
   // The two that reach megabytes.
   router.AddAnswer("GET", "/api/v1/nodes",
-                   [&host, text = std::make_shared<SharedText>()](const http::Request& request) {
-                     return text->Respond(request, JsonResponse(AllNodes(host)));
+                   [&host, memory = std::make_shared<NodesMemory>()](const http::Request& request) {
+                     return Nodes(host, *memory, request);
                    });
   router.AddAnswer(
       "GET", "/api/v1/pods",
@@ -308,8 +364,9 @@ void AddApi(EngineHost& host, Router& router, const ApiSources& sources) {
     if (!query.ok()) return ErrorResponse(query.status());
     return Conditional(request, JsonResponse(EncodeEvents(host.recent().Read(*query))));
   });
-  router.AddAnswer("GET", "/api/v1/nodes/",
-                   [&host](const http::Request& request) { return OneNode(host, request); });
+  router.AddAnswer("GET", "/api/v1/nodes/", [&host, sources](const http::Request& request) {
+    return OneNode(host, sources, request);
+  });
   router.AddAnswer("GET", "/api/v1/pods/", [&host, sources](const http::Request& request) {
     return OnePod(host, sources, request);
   });

@@ -7,9 +7,13 @@
 // holds the engine for a moment; an object by its name costs the same however large the fleet is.
 #pragma once
 
+#include <functional>
+#include <memory>
+
 #include "absl/status/statusor.h"
 #include "scheduler/api/advice_api.h"
 #include "scheduler/api/router.h"
+#include "scheduler/controllers/card_readings.h"
 #include "scheduler/controllers/forecaster.h"
 #include "scheduler/host/engine_host.h"
 
@@ -19,10 +23,11 @@ namespace tranche {
 // the parameter, what it takes and what was found.
 absl::StatusOr<RecentQuery> ReadEventQuery(const http::Request& request);
 
-// Beside what the engine knows. Both may be empty: nothing is foretold, or advised.
+// Beside what the engine knows. All may be empty: nothing is foretold, advised or measured.
 struct ApiSources {
   const Forecaster* forecaster = nullptr;
   LatestAdvice advice = {};
+  std::function<std::shared_ptr<const CardReadings>()> readings = nullptr;
 };
 // The host must outlive the router's use, and so must the sources.
 void AddApi(EngineHost& host, Router& router, const ApiSources& sources = {});

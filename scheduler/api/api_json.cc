@@ -24,7 +24,31 @@ void AppendMig(std::string& out, const MigView& mig) {
   out += '}';
 }
 
-void AppendGpu(std::string& out, const GpuView& gpu) {
+std::optional<int64_t> Percent(std::optional<int64_t> permille) {
+  return permille ? std::optional((*permille + 9) / 10) : std::nullopt;
+}
+
+// "reading": null where nothing was measured.
+void AppendReading(std::string& out, const CardReading* reading, Instant at) {
+  if (reading == nullptr) return AppendNull(out, "reading");
+  AppendKey(out, "reading");
+  out += '{';
+  AppendMember(out, "percent", Percent(reading->permille));
+  AppendMember(out, "memoryMiB", reading->memory);
+  AppendMember(out, "celsius", reading->celsius);
+  AppendMember(out, "watts", reading->watts);
+  AppendMember(out, "measuredAt", wire::FormatTime(at));
+  out += '}';
+}
+
+// What is told of a node's GPUs beside what the engine knows.
+struct NodeReadings {
+  const CardReadings* readings = nullptr;  // null: nobody measures them
+  Instant now;
+};
+
+// `measured` null: not asked for.
+void AppendGpu(std::string& out, const GpuView& gpu, const NodeReadings* measured) {
   out += '{';
   AppendMember(out, "index", gpu.index);
   AppendTextOrNull(out, "uuid", gpu.uuid.str());
@@ -48,15 +72,23 @@ void AppendGpu(std::string& out, const GpuView& gpu) {
     AppendMember(text, "mib", pod.memory.count());
     text += '}';
   });
+  if (measured != nullptr) {
+    const CardReadings* const readings = measured->readings;
+    const CardReading* const own =
+        readings == nullptr ? nullptr : readings->Find(gpu.uuid, measured->now);
+    AppendReading(out, own, readings == nullptr ? Instant() : readings->at);
+  }
   out += '}';
 }
 
-// `place` null: not asked for.
-void AppendNode(std::string& out, const NodeView& node, const NodePlace* place, LinksJson& links) {
+// `place` and `measured` null: not asked for.
+void AppendNode(std::string& out, const NodeView& node, const NodePlace* place, LinksJson& links,
+                const NodeReadings* measured = nullptr) {
   out += '{';
   AppendMember(out, "name", node.name.str());
   AppendMember(out, "model", node.model);
   if (place != nullptr) {
+    AppendTextOrNull(out, "nvlinkDomain", place->nvlink_domain);
     AppendTextOrNull(out, "rack", place->rack);
     AppendTextOrNull(out, "zone", place->zone);
     AppendTextOrNull(out, "pool", node.traits.pool);
@@ -70,7 +102,8 @@ void AppendNode(std::string& out, const NodeView& node, const NodePlace* place, 
   AppendReason(out, "closed", node.closed, node.closed_detail, SaidOf::kNode);
   AppendMember(out, "knowledge", KnowledgeName(node.knowledge));
   links.Append(out, node);
-  AppendList(out, "gpus", node.gpus, AppendGpu);
+  AppendList(out, "gpus", node.gpus,
+             [measured](std::string& text, const GpuView& gpu) { AppendGpu(text, gpu, measured); });
   AppendList(out, "problems", node.problems,
              [](std::string& text, const std::string& problem) { AppendQuoted(text, problem); });
   out += '}';
@@ -272,15 +305,47 @@ std::string Document(std::string_view key, const Items& items, std::size_t item_
   return out;
 }
 
+// {"key":[...] of entries as they are, and room for the rest.
+std::string WithEntries(std::string_view key, std::span<const std::string_view> entries) {
+  std::size_t size = 256;
+  for (const std::string_view entry : entries) size += entry.size() + 1;
+  std::string out;
+  out.reserve(size);
+  out += '{';
+  AppendList(out, key, entries, [](std::string& text, std::string_view entry) { text += entry; });
+  return out;
+}
+
 }  // namespace
 
-std::string EncodeNodes(std::span<const NodeView> nodes, std::span<const NodePlace> places) {
+std::string EncodeNodes(std::span<const NodeView> nodes) {
   LinksJson links;
-  const NodePlace* place = places.empty() ? nullptr : places.data();
-  return Document("nodes", nodes, 2048, [&links, &place](std::string& out, const NodeView& node) {
-    AppendNode(out, node, place, links);
-    if (place != nullptr) ++place;
+  return Document("nodes", nodes, 2048, [&links](std::string& out, const NodeView& node) {
+    AppendNode(out, node, nullptr, links);
   });
+}
+
+std::vector<std::string> EncodeEach(std::span<const NodeView> nodes,
+                                    std::span<const NodePlace> places) {
+  LinksJson links;
+  std::vector<std::string> entries(nodes.size());
+  for (std::size_t at = 0; at < nodes.size(); ++at) {
+    AppendNode(entries[at], nodes[at], &places[at], links);
+  }
+  return entries;
+}
+
+std::string EncodeNodes(std::span<const std::string_view> entries, const NodeListNotes& notes) {
+  std::string out = WithEntries("nodes", entries);
+  if (!notes.complete) {
+    AppendList(out, "gone", notes.gone, [](std::string& text, const NodeName& name) {
+      wire::AppendQuoted(text, name.str());
+    });
+  }
+  AppendMember(out, "version", notes.version);
+  AppendFlag(out, "complete", notes.complete);
+  out += '}';
+  return out;
 }
 
 std::string EncodePods(std::span<const PodView> pods, std::optional<std::size_t> total,
@@ -302,15 +367,9 @@ std::string EncodePods(std::span<const PodView> pods, std::optional<std::size_t>
 }
 
 std::string EncodePods(std::span<const std::string_view> entries, const PodListNotes& notes) {
-  std::size_t size = 256;
-  for (const std::string_view entry : entries) size += entry.size() + 1;
-  std::string out;
-  out.reserve(size);
-  out = "{";
-  AppendList(out, "pods", entries,
-             [](std::string& text, std::string_view entry) { text += entry; });
+  std::string out = WithEntries("pods", entries);
   if (!notes.complete) {
-    AppendList(out, "gone", notes.gone, [](std::string& text, const PodChanges::Key& key) {
+    AppendList(out, "gone", notes.gone, [](std::string& text, const PodKey& key) {
       text += '{';
       AppendMember(text, "namespace", key.name.ns);
       AppendMember(text, "name", key.name.name);
@@ -325,10 +384,12 @@ std::string EncodePods(std::span<const std::string_view> entries, const PodListN
   return out;
 }
 
-std::string EncodeNode(const NodeView& node, const NodePlace& place) {
+std::string EncodeNode(const NodeView& node, const NodePlace& place, const CardReadings* readings,
+                       Instant now) {
   LinksJson links;
   std::string out;
-  AppendNode(out, node, &place, links);
+  const NodeReadings measured{readings, now};
+  AppendNode(out, node, &place, links, &measured);
   return out;
 }
 

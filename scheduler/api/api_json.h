@@ -12,7 +12,8 @@
 #include <string_view>
 
 #include "scheduler/advice/right_size.h"
-#include "scheduler/api/lists/pod_changes.h"
+#include "scheduler/api/lists/pod_list.h"
+#include "scheduler/controllers/card_readings.h"
 #include "scheduler/engine/engine.h"
 #include "scheduler/foresight/forecast.h"
 #include "scheduler/host/recent_events.h"
@@ -21,6 +22,7 @@ namespace tranche {
 
 // Where a node stands, by the labels of its network; empty: no label says. And what it costs.
 struct NodePlace {
+  std::string nvlink_domain;  // machines whose GPUs are joined by NVLink
   std::string rack;
   std::string zone;
   // Of all its GPUs for an hour, at this moment; nullopt: nobody says.
@@ -32,8 +34,11 @@ struct NodePlace {
 // would have all of a list sent again.
 enum class UseShown : uint8_t { kOfIdle, kAll };
 
-// `places`: of each node, or empty where they are not asked for.
-std::string EncodeNodes(std::span<const NodeView> nodes, std::span<const NodePlace> places = {});
+// For callers who are told no version.
+std::string EncodeNodes(std::span<const NodeView> nodes);
+// Entries of the list. `places`: of each node.
+std::vector<std::string> EncodeEach(std::span<const NodeView> nodes,
+                                    std::span<const NodePlace> places);
 // `total`: how many there are where some may be left out, as "total". `forecasts`: of those that
 // wait, as "forecast"; null: none are shown. For callers who are told no version.
 std::string EncodePods(std::span<const PodView> pods,
@@ -44,11 +49,19 @@ struct PodListNotes {
   std::optional<std::size_t> total = std::nullopt;
   std::string version;
   bool complete = true;
-  std::span<const PodChanges::Key> gone = {};  // where it is not complete
+  std::span<const PodKey> gone = {};  // where it is not complete
 };
 std::string EncodePods(std::span<const std::string_view> entries, const PodListNotes& notes);
-// One entry of the lists alone.
-std::string EncodeNode(const NodeView& node, const NodePlace& place);
+struct NodeListNotes {
+  std::string version;
+  bool complete = true;
+  std::span<const NodeName> gone = {};  // where it is not complete
+};
+std::string EncodeNodes(std::span<const std::string_view> entries, const NodeListNotes& notes);
+// One entry of the lists alone. `readings`: what its GPUs did at `now`, which lists do not have, as
+// it is new every minute; null: nobody measures them.
+std::string EncodeNode(const NodeView& node, const NodePlace& place,
+                       const CardReadings* readings = nullptr, Instant now = {});
 // What is known of one pod beside what the engine says. Null: nothing.
 struct PodNotes {
   const Forecasts* forecasts = nullptr;

@@ -36,7 +36,8 @@ inline void AppendMember(std::string& out, std::string_view key, int64_t value) 
   AppendKey(out, key);
   AppendInteger(out, value);
 }
-inline void AppendMember(std::string& out, std::string_view key, const std::optional<int>& value) {
+inline void AppendMember(std::string& out, std::string_view key,
+                         const std::optional<int64_t>& value) {
   AppendKey(out, key);
   if (value) {
     AppendInteger(out, *value);

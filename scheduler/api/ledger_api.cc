@@ -81,19 +81,12 @@ http::Response HeldThen(const std::string& path, const http::Request& request, I
     return ErrorResponse(
         400, fmt::format("at: expected a moment that has come, it is {}", wire::FormatTime(now)));
   }
-  ledger::ReportQuery query;
-  query.from = at;
-  query.to = at + Millis(1);
-  query.now = *query.to;
-  if (const auto leaf = request.query.find("leaf"); leaf != request.query.end()) {
-    query.leaf = leaf->second;
-  }
+  const auto leaf = request.query.find("leaf");
   absl::StatusOr<ledger::Reader> reader = ledger::Reader::Open(path);
   if (!reader.ok()) return ErrorResponse(reader.status());
-  std::vector<ledger::ExportRow> rows;
-  const absl::Status read =
-      reader->Export(query, [&rows](const ledger::ExportRow& row) { rows.push_back(row); });
-  return read.ok() ? JsonResponse(HeldJson(at, std::move(rows))) : ErrorResponse(read);
+  absl::StatusOr<std::vector<ledger::ExportRow>> rows =
+      reader->HeldAt(at, leaf == request.query.end() ? std::nullopt : std::optional(leaf->second));
+  return rows.ok() ? JsonResponse(HeldJson(at, *std::move(rows))) : ErrorResponse(rows.status());
 }
 
 }  // namespace

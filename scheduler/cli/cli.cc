@@ -111,6 +111,11 @@ int RunLedger(Commands& commands, std::ostream& out, std::ostream& err) {
     return LedgerStatement({{commands.ledger, commands.bill_by}, commands.month}, commands.client,
                            out, err);
   }
+  if (commands.ledger_command == "held") {
+    commands.client.server = commands.servers["held"];
+    return LedgerHeld({commands.ledger.path, commands.at, commands.ledger.leaf}, commands.client,
+                      out, err);
+  }
   if (commands.ledger_command == "repair-clock") {
     return LedgerRepairClock(commands.ledger.path, out, err);
   }

@@ -293,23 +293,20 @@ void AddLedger(CLI::App& app, Commands& commands) {
   CLI::App* const ledger = AddCommand(
       app, kFileGroup, "ledger", "read a ledger file, or mend its clock",
       {{"ledger report --from 2026-11-01", "GPU-hours since then, of the server's ledger"},
-       {"ledger report --ledger ledger.db", "of a file"},
        {"ledger bill --from 2026-11-01 --by team", "what teams' use costs since then"},
-       {"ledger statement --month 2026-10", "what October cost, to be proven later"}});
+       {"ledger statement --month 2026-10", "what October cost, to be proven later"},
+       {"ledger held --at 2026-11-27T03:00:00Z", "who had which GPUs that night"}});
   ledger->require_subcommand(1);
-  const auto add = [&](const char* name, const char* what) {
+  const auto add = [&](const char* name, const char* what, bool of_file = false) {
     CLI::App* const command = ledger->add_subcommand(name, what);
-    auto* const file = File(command->add_option("--ledger", commands.ledger.path, "the file"));
-    const std::string& word = command->get_name();
-    if (word != "report" && word != "bill" && word != "statement") file->required();
+    File(command->add_option("--ledger", commands.ledger.path, "the file"))->required(of_file);
     command->callback([&commands, name] { commands.ledger_command = name; });
     return command;
   };
-  CLI::App* const verify = add("verify", "check every entry, sum and hash");
+  CLI::App* const verify = add("verify", "check every entry, sum and hash", /*of_file=*/true);
   AddOutput(*verify, commands.format);
   File(verify->add_option("--statement", commands.statement_file, "prove what statement wrote"));
-  CLI::App* const report =
-      add("report", "GPU-hours by team and GPU model; without --ledger the server's");
+  CLI::App* const report = add("report", "GPU-hours by team and model, of a file or the server");
   AddLedgerSpan(*report, commands.ledger);
   AddClientOptions(*report, commands);
   CLI::App* const bill =
@@ -328,12 +325,17 @@ void AddLedger(CLI::App& app, Commands& commands) {
         ->capture_default_str();
     AddServerOptions(*command, commands);
   }
-  CLI::App* const to_file = add("export", "who used what, when, on which devices");
+  CLI::App* const held = add("held", "who had GPUs at a moment, of a file or the server");
+  held->add_option("--at", commands.at, "RFC 3339, or a date; without it: now")->type_name("TIME");
+  held->add_option("--leaf", commands.ledger.leaf, "of one team only")->type_name("QUOTA");
+  AddClientOptions(*held, commands);
+  CLI::App* const to_file = add("export", "who used which devices when", /*of_file=*/true);
   AddLedgerSpan(*to_file, commands.ledger);
   OneOf(to_file->add_option("-o,--output", commands.export_format, "how the rows are written"),
         {"csv", "json"})
       ->capture_default_str();
-  add("repair-clock", "take back what a wrong clock has written; no server may have the file");
+  add("repair-clock", "take back what a wrong clock has written; no server may have the file",
+      /*of_file=*/true);
 }
 
 void AddReplay(CLI::App& app, Commands& commands) {

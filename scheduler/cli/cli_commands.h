@@ -66,6 +66,7 @@ struct Commands {
   std::vector<std::string> export_files;
   std::optional<std::string> statement_file;
   std::optional<std::string> month;
+  std::optional<std::string> at;
   std::string ledger_command;
   replay::ReplayOptions replay;
   LedgerSpan ledger;

@@ -16,6 +16,8 @@
 #include "scheduler/api/ledger_json.h"
 #include "scheduler/cli/cli_ask.h"
 #include "scheduler/cli/ledger/bill_text.h"
+#include "scheduler/cli/ledger/export_text.h"
+#include "scheduler/cli/ledger/held_text.h"
 #include "scheduler/cli/ledger/statement_proof.h"
 #include "scheduler/cli/output/exit_code.h"
 #include "scheduler/cli/output/json.h"
@@ -99,76 +101,6 @@ class Progress {
   std::chrono::steady_clock::time_point last_ = std::chrono::steady_clock::now();
 };
 
-// One value of a row, under the same name in both formats.
-struct RowField {
-  const char* name;
-  enum class Kind { kText, kTime, kDecimal, kWord, kJson } kind;  // words and numbers go bare
-  std::string value;                                              // empty: none
-};
-
-std::vector<RowField> FieldsOf(const ledger::ExportRow& row) {
-  using Kind = RowField::Kind;
-  const OpenInterval& interval = row.interval;
-  const MeterPart& part = interval.parts.front();
-  const int64_t milli = MilliGpuRoundedUp(GpuEquivalents(part.charge)).count();
-  const GpuTime net{row.time.compute - row.refunded.compute, row.time.memory - row.refunded.memory};
-  const auto time = [](const std::optional<Instant>& at) {
-    return at ? wire::FormatTime(*at) : std::string();
-  };
-  return {
-      {"podUid", Kind::kText, interval.uid.str()},
-      {"interval", Kind::kWord, std::to_string(interval.interval)},
-      {"namespace", Kind::kText, interval.pod.ns},
-      {"pod", Kind::kText, interval.pod.name},
-      {"leaf", Kind::kText, interval.leaf},
-      {"class", Kind::kText, interval.workload_class},
-      {"node", Kind::kText, interval.node.str()},
-      {"model", Kind::kText, part.model},
-      {"gpus", Kind::kDecimal, fmt::format("{}.{:03}", milli / 1000, milli % 1000)},
-      {"start", Kind::kTime, time(interval.since)},
-      {"running", Kind::kTime, time(interval.running)},
-      {"end", Kind::kTime, time(row.end)},
-      {"gpuHours", Kind::kDecimal, FormatGpuHours(Larger(net))},
-      {"refundedGpuHours", Kind::kDecimal, FormatGpuHours(Larger(row.refunded))},
-      {"estimated", Kind::kWord, row.estimated ? "true" : "false"},
-      {"late", Kind::kWord, row.late ? "true" : "false"},
-      {"devices", Kind::kJson, row.devices},
-  };
-}
-
-std::string CsvLine(const std::vector<RowField>& fields) {
-  std::string line;
-  for (const RowField& field : fields) {
-    if (!line.empty()) line += ',';
-    const bool ours = field.kind == RowField::Kind::kDecimal || field.kind == RowField::Kind::kWord;
-    line += ours ? field.value : CsvText(field.value);
-  }
-  return line + "\r\n";
-}
-
-Json ValueOf(const RowField& field) {
-  switch (field.kind) {
-    case RowField::Kind::kWord:
-      return Json::parse(field.value);
-    case RowField::Kind::kJson:
-      // As it was stored; text that is no JSON must not break the document.
-      if (field.value.empty()) return {};
-      return Json::accept(field.value) ? Json::parse(field.value) : Json(field.value);
-    case RowField::Kind::kTime:
-      return wire::TextOrNull(field.value);
-    case RowField::Kind::kText:
-    case RowField::Kind::kDecimal:
-      return field.value;
-  }
-  return {};
-}
-
-std::string JsonLine(const std::vector<RowField>& fields) {
-  Json line;
-  for (const RowField& field : fields) line[field.name] = ValueOf(field);
-  return wire::Dump(line);
-}
-
 std::string VerifyJson(const ledger::VerifyReport& report) {
   return wire::Dump({{"sound", report.faults.empty()},
                      {"entries", report.entries},
@@ -177,16 +109,6 @@ std::string VerifyJson(const ledger::VerifyReport& report) {
                      {"restored", report.restored},
                      {"head", report.head},
                      {"faults", report.faults}});
-}
-
-std::string CsvTitles() {
-  ledger::ExportRow empty;
-  empty.interval.parts.emplace_back();
-  std::string titles;
-  for (const RowField& field : FieldsOf(empty)) {
-    titles += (titles.empty() ? "" : ",") + std::string(field.name);
-  }
-  return titles + "\r\n";
 }
 
 }  // namespace
@@ -442,19 +364,54 @@ int LedgerProve(const std::string& path, const std::string& statement, bool json
                "expected {} to be what {} said then, found that it is not", statement, path)));
 }
 
+namespace {
+
+absl::StatusOr<Answer> ReadHeld(const LedgerHeldOptions& options, std::optional<Instant> at) {
+  TRANCHE_ASSIGN_OR_RETURN(ledger::Reader reader, ledger::Reader::Open(options.path));
+  if (!at) {
+    TRANCHE_ASSIGN_OR_RETURN(at, reader.LastTime());
+  }
+  TRANCHE_ASSIGN_OR_RETURN(std::vector<ledger::ExportRow> rows, reader.HeldAt(*at, options.leaf));
+  std::string body = HeldJson(*at, std::move(rows));
+  Json json = Json::parse(body);
+  return Answer{std::move(body), std::move(json)};
+}
+
+}  // namespace
+
+int LedgerHeld(const LedgerHeldOptions& options, const ClientOptions& client, std::ostream& out,
+               std::ostream& err) {
+  const absl::StatusOr<std::optional<Instant>> at = ReadTime("--at", options.at);
+  if (!at.ok()) return EndWith(err, at.status());
+  if (options.path.empty()) {
+    std::string target = "/api/v1/ledger/held";
+    const auto add = [&target](const char* name, const std::string& value) {
+      const char mark = target.find('?') == std::string::npos ? '?' : '&';
+      target += fmt::format("{}{}={}", mark, name, kube::PercentEncoded(value));
+    };
+    if (*at) add("at", wire::FormatTime(**at));
+    if (options.leaf) add("leaf", *options.leaf);
+    return Show(client, "GET", target, "", out, err, PrintHeld);
+  }
+  const absl::StatusOr<OutputFormat> format = ParseOutputFormat(client.output, kAnswerFormats);
+  if (!format.ok()) return EndWith(err, format.status());
+  const absl::StatusOr<Answer> answer = ReadHeld(options, *at);
+  if (!answer.ok()) return EndWith(err, answer.status());
+  return ShowAnswer(*format, *answer, out, err, PrintHeld);
+}
+
 int LedgerExport(const LedgerExportOptions& options, std::ostream& out, std::ostream& err) {
   absl::StatusOr<LedgerQuestion> question = Prepare(options.span);
   if (!question.ok()) return EndWith(err, question.status());
   const bool json = options.format == ExportFormat::kJson;
   bool first = true;
-  out << (json ? "{\"rows\":[" : CsvTitles());
+  out << (json ? "{\"rows\":[" : ExportedCsvTitles());
   const absl::Status done =
       question->reader.Export(question->query, [&](const ledger::ExportRow& row) {
-        const std::vector<RowField> fields = FieldsOf(row);
         if (json) {
-          out << (first ? "\n" : ",\n") << JsonLine(fields);
+          out << (first ? "\n" : ",\n") << ExportedJson(row);
         } else {
-          out << CsvLine(fields);
+          out << ExportedCsv(row);
         }
         first = false;
       });

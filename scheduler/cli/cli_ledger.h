@@ -1,5 +1,5 @@
-// `tranche ledger verify|report|bill|statement|export|repair-clock`: a ledger file read beside its
-// server or without one, and the one repair there is.
+// `tranche ledger verify|report|bill|statement|held|export|repair-clock`: a ledger file read beside
+// its server or without one, and the one repair there is.
 //
 // Each returns the exit code: 0 done, 1 the ledger is bad, 2 usage (no such file, no ledger, a time
 // that cannot be read); what is wrong is one line on `err`. Open intervals count up to the newest
@@ -58,6 +58,15 @@ int LedgerStatement(const LedgerStatementOptions& options, const ClientOptions& 
 // where not. As JSON: {"proven":true,"faults":[],"since":["..."]}.
 int LedgerProve(const std::string& path, const std::string& statement, bool json, std::ostream& out,
                 std::ostream& err);
+
+// The holders of GPUs at a moment, of a file or of the server's ledger where `path` is empty.
+struct LedgerHeldOptions {
+  std::string path;
+  std::optional<std::string> at;  // nullopt: now; of a file, the newest it knows of
+  std::optional<std::string> leaf;
+};
+int LedgerHeld(const LedgerHeldOptions& options, const ClientOptions& client, std::ostream& out,
+               std::ostream& err);
 
 enum class ExportFormat { kCsv, kJson };
 struct LedgerExportOptions {

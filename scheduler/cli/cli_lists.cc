@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
+#include <algorithm>
 #include <chrono>
 #include <ostream>
 #include <set>
@@ -34,7 +35,10 @@ NodeSums SumsOf(const Json& node) {
   for (const Json& gpu : node.at("gpus")) {
     if (!gpu.at("enforcedBy").is_null()) sums.enforced.insert(Text(gpu, "enforcedBy"));
     if (!gpu.at("healthy").get<bool>()) ++sums.unhealthy;
-    sums.milli += Whole(gpu, "freeMilli");
+    // Of compute and memory what is scarcer, as everywhere.
+    const int64_t memory = Whole(gpu, "memoryMiB");
+    sums.milli += std::min(Whole(gpu, "freeMilli"),
+                           memory > 0 ? 1000 * Whole(gpu, "freeMiB") / memory : 1000);
     sums.mebibytes += Whole(gpu, "freeMiB");
     sums.pods += gpu.at("pods").size();
     if (gpu.at("mig").is_null()) continue;

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <chrono>
+#include <memory>
 #include <optional>
 #include <unordered_map>
 
@@ -21,10 +22,25 @@ struct Told {
 
   // Of several rows the larger amount.
   void Take(const wire::UseRow& row) {
-    std::optional<int64_t>& amount = row.measure == wire::UseMeasure::kBusiest ? busiest
-                                     : row.measure == wire::UseMeasure::kMean  ? mean
-                                                                               : memory;
-    amount = std::max(amount.value_or(row.amount), row.amount);
+    std::optional<int64_t>* const amount = AmountOf(row.measure);
+    if (amount != nullptr) *amount = std::max(amount->value_or(row.amount), row.amount);
+  }
+
+ private:
+  // nullptr: it is no use of the device.
+  std::optional<int64_t>* AmountOf(wire::UseMeasure measure) {
+    switch (measure) {
+      case wire::UseMeasure::kBusiest:
+        return &busiest;
+      case wire::UseMeasure::kMean:
+        return &mean;
+      case wire::UseMeasure::kMemory:
+        return &memory;
+      case wire::UseMeasure::kCelsius:
+      case wire::UseMeasure::kWatts:
+        break;
+    }
+    return nullptr;
   }
 };
 
@@ -173,7 +189,9 @@ void UseReader::TakeRows(const wire::UseRows& rows) {
       now = at;
     });
   } while (!left.empty());
+  auto readings = std::make_shared<const CardReadings>(ReadingsOf(rows.rows, now));
   const absl::MutexLock lock(&mutex_);
+  readings_ = std::move(readings);
   row.failures = row_.failures;
   row_ = std::move(row);
   TellLedger(pods, history_.Note(measured.samples, now), now);

@@ -14,6 +14,7 @@
 
 #include <cstdint>
 #include <map>
+#include <memory>
 #include <span>
 #include <string>
 #include <string_view>
@@ -24,6 +25,7 @@
 #include "absl/status/statusor.h"
 #include "absl/synchronization/mutex.h"
 #include "scheduler/advice/use_history.h"
+#include "scheduler/controllers/card_readings.h"
 #include "scheduler/controllers/idle_spans.h"
 #include "scheduler/facts/gpu_use.h"
 #include "scheduler/host/host.h"
@@ -61,6 +63,11 @@ class UseReader {
   metrics::UseRow row(Instant now) const;
   // A copy. Cost: O(pods that hold devices).
   UseHistory history() const;
+  // Of the last answer; null: there was none.
+  std::shared_ptr<const CardReadings> readings() const {
+    const absl::MutexLock lock(&mutex_);
+    return readings_;
+  }
 
  private:
   void TakeRows(const wire::UseRows& rows);
@@ -77,6 +84,7 @@ class UseReader {
   bool failing_ ABSL_GUARDED_BY(mutex_) = false;
   metrics::UseRow row_ ABSL_GUARDED_BY(mutex_);
   UseHistory history_ ABSL_GUARDED_BY(mutex_);
+  std::shared_ptr<const CardReadings> readings_ ABSL_GUARDED_BY(mutex_);
   IdleSpans idle_ ABSL_GUARDED_BY(mutex_);
 };
 

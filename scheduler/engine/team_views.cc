@@ -101,7 +101,32 @@ void DivideSurplus(const QuotaWalk& walk, std::vector<QuotaView>& views) {
   for (std::size_t i = 0; i < leaves.size(); ++i) leaves[i]->report.fair_share = shares[i];
 }
 
-// By quota: those of its leaves, in pods and in quanta.
+// It asks for what no node here has, however empty, or for what cannot be read: no GPUs that come
+// free are what it waits for.
+bool WaitsForNoRoom(Reason reason) {
+  switch (reason) {
+    case Reason::kMixedStyles:
+    case Reason::kBadAmount:
+    case Reason::kUnknownProfile:
+    case Reason::kStyleOff:
+    case Reason::kUnknownModel:
+    case Reason::kExceedsMaxQuota:
+    case Reason::kNoGpu:
+    case Reason::kNoAgent:
+    case Reason::kAgentCannotServe:
+    case Reason::kSharingMode:
+    case Reason::kWrongModel:
+    case Reason::kWrongDevice:
+    case Reason::kTooManyPerNode:
+    case Reason::kTooLarge:
+    case Reason::kNoSuchSet:
+      return true;
+    default:
+      return false;
+  }
+}
+
+// By quota: those of its leaves, in pods, and in quanta of those that room would serve.
 std::map<std::string, std::pair<int64_t, int64_t>> SumBelow(
     const QuotaWalk& walk, const std::vector<PendingRow>& waiting) {
   std::map<std::string_view, std::string_view> parents;
@@ -111,7 +136,7 @@ std::map<std::string, std::pair<int64_t, int64_t>> SumBelow(
     for (auto at = parents.find(row.leaf); at != parents.end(); at = parents.find(at->second)) {
       auto& [workloads, quanta] = sums[std::string(at->first)];
       workloads += row.workloads;
-      quanta += row.quanta;
+      if (!WaitsForNoRoom(row.reason)) quanta += row.quanta;
     }
   }
   return sums;

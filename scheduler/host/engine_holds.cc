@@ -7,9 +7,9 @@ namespace tranche {
 namespace {
 
 constexpr std::array<std::string_view, static_cast<std::size_t>(EngineCaller::kCount)> kNames = {
-    "filter", "prioritize", "preempt",    "bind",   "admission", "events", "policies",
-    "tick",   "plan",       "learn",      "status", "metrics",   "pages",  "what-if",
-    "advice", "foresight",  "ledger",     "self-check", "start",  "other"};
+    "filter", "prioritize", "preempt", "bind",       "admission", "events", "policies",
+    "tick",   "plan",       "learn",   "status",     "metrics",   "pages",  "what-if",
+    "advice", "foresight",  "ledger",  "self-check", "start",     "other"};
 
 }  // namespace
 

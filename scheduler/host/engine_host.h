@@ -84,7 +84,7 @@ class EngineHost {
     return With(EngineCaller::kOther, std::forward<Work>(work));
   }
   // What happened lately, in the engine's order. Needs no lock of the engine's.
-  const RecentEvents& recent() const { return recent_; }
+  RecentEvents& recent() { return recent_; }
   // How long the engine was held since the start, by caller.
   std::vector<metrics::HoldRow> Holds() ABSL_LOCKS_EXCLUDED(lock_);
 

@@ -2,13 +2,26 @@
 
 #include <spdlog/spdlog.h>
 
+#include <algorithm>
+#include <iterator>
 #include <memory>
+#include <string_view>
 
 #include "scheduler/wire/json/json.h"
 #include "scheduler/wire/protocol/resource_quota.h"
 #include "scheduler/wire/records/reclaim_json.h"
 
 namespace tranche {
+namespace {
+
+// Specs that people write, for whom the others are.
+bool IsOurs(const std::string& kind) {
+  constexpr std::string_view kKinds[] = {"GPUQuota",  "GPUBudget", "GPUClass",
+                                         "GPUPolicy", "GPUPool",   "GPUPrice"};
+  return std::ranges::find(kKinds, kind) != std::end(kKinds);
+}
+
+}  // namespace
 
 PolicyIntake::PolicyIntake(EngineHost& engine, GpuPolicy defaults, LedgerFile ledger,
                            UseReading use)
@@ -76,8 +89,27 @@ void PolicyIntake::Changed(PolicyObject object) {
   std::pair<std::string, int64_t>& known = objects_.objects[{object.kind, object.name}];
   const std::pair<std::string, int64_t> told{object.uid, object.generation};
   // Most news are of statuses, our own among them.
-  if (std::exchange(known, told) != told) shown_ = nullptr;
+  if (std::exchange(known, told) != told) {
+    shown_ = nullptr;
+    if (IsOurs(object.kind)) {
+      Tell(object.kind, object.name, trail_.Changed(object.kind, object.name, object.json));
+    }
+  }
   store_.Upsert(object.kind, object.name, object.json);
+}
+
+void PolicyIntake::Reviewed(const std::string& kind, const std::string& name,
+                            const std::string& spec, const std::string& user) {
+  const absl::MutexLock lock(&mutex_);
+  trail_.Reviewed(kind, name, spec, user);
+}
+
+void PolicyIntake::Tell(const std::string& kind, const std::string& name, const std::string& said) {
+  if (said.empty() || !restored_) return;
+  spdlog::info("edited: {}", said);
+  const Instant now =
+      engine_.With(EngineCaller::kPolicies, [](Engine&, Instant moment) { return moment; });
+  engine_.recent().NoteEdit(kind == "GPUQuota" ? name : "", said, now);
 }
 
 void PolicyIntake::Gone(const std::string& kind, const NamespacedName& object) {
@@ -107,6 +139,7 @@ void PolicyIntake::Gone(const std::string& kind, const NamespacedName& object) {
   }
   if (kind == "Namespace") objects_.namespaces.erase(object.name);
   objects_.objects.erase({kind, object.name});
+  Tell(kind, object.name, trail_.Gone(kind, object.name));
   recovery_.Remove(kind, object.name);
   store_.Remove(kind, object.name);
 }

@@ -19,6 +19,7 @@
 #include "absl/synchronization/mutex.h"
 #include "policy/policy_store.h"
 #include "scheduler/host/checkpoint_recovery.h"
+#include "scheduler/host/edit_trail.h"
 #include "scheduler/host/engine_host.h"
 #include "scheduler/ports/cluster_events.h"
 
@@ -37,6 +38,10 @@ class PolicyIntake {
   // The first complete set of objects is in: what was found at start goes to the engine. False: it
   // had been in before.
   bool FinishRestore();
+
+  // An edit that is about to be made of one of ours, and by whom (EditTrail::Reviewed).
+  void Reviewed(const std::string& kind, const std::string& name, const std::string& spec,
+                const std::string& user);
 
   // True: device misfits that eviction could cure are kube-scheduler's to solve.
   bool preemption_in_tree() const { return preemption_in_tree_; }
@@ -75,6 +80,9 @@ class PolicyIntake {
   void TakeResourceQuota(const PolicyObject& object);
   void TakeReclaim(const PolicyObject& object) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   FoundHistory JudgeHistory();
+  // What came of an edit, once all that was there at the start is in; "" is nothing.
+  void Tell(const std::string& kind, const std::string& name, const std::string& said)
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
 
   EngineHost& engine_;
   const GpuPolicy defaults_;
@@ -88,6 +96,7 @@ class PolicyIntake {
   FleetRules fleet_rules_ ABSL_GUARDED_BY(mutex_);
   Objects objects_ ABSL_GUARDED_BY(mutex_);
   mutable std::shared_ptr<const Objects> shown_ ABSL_GUARDED_BY(mutex_);  // null: objects_ changed
+  EditTrail trail_ ABSL_GUARDED_BY(mutex_);
   CheckpointRecovery recovery_ ABSL_GUARDED_BY(mutex_);  // until the first complete set is in
   FoundHistory found_history_ ABSL_GUARDED_BY(mutex_);
   // By name, until the first complete set is in.

@@ -10,8 +10,8 @@ namespace tranche {
 namespace {
 
 constexpr std::string_view kKindNames[] = {
-    "Placed",        "Running",   "Ended",           "Undone",     "Refunded", "Reclaim",
-    "EvictionAsked", "Nominated", "NominationEnded", "LeavesSoon", "BookFault"};
+    "Placed",        "Running",   "Ended",           "Undone",     "Refunded",  "Reclaim",
+    "EvictionAsked", "Nominated", "NominationEnded", "LeavesSoon", "BookFault", "Edited"};
 static_assert(std::size(kKindNames) == kRecentKinds);
 
 RecentKind KindOf(MeterKind kind) {
@@ -122,6 +122,11 @@ void RecentEvents::Note(const Effects& effects, Instant now) {
          .kind = RecentKind::kBookFault,
          .text = fmt::format("{}: {}", BookFaultName(fault.kind), fault.detail)});
   }
+}
+
+void RecentEvents::NoteEdit(std::string leaf, std::string text, Instant now) {
+  const absl::MutexLock lock(&mutex_);
+  Add({.at = now, .kind = RecentKind::kEdited, .leaf = std::move(leaf), .text = std::move(text)});
 }
 
 RecentEvents::Answer RecentEvents::Read(const RecentQuery& query) const {

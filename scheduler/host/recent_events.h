@@ -1,5 +1,6 @@
 // What happened lately to pods and reclaims, a line each, for people: what the engine decided and
-// the cluster showed, in the engine's order. The ledger keeps what is charged; this forgets.
+// the cluster showed, in the engine's order, and who changed quotas and other objects of ours. The
+// ledger keeps what is charged; this forgets.
 //
 // Thread rule: any thread. Cost: Note O(effects) under a mutex of its own, Read O(what is kept).
 // Memory: kMost lines of some hundred bytes.
@@ -23,19 +24,20 @@
 namespace tranche {
 
 enum class RecentKind : uint8_t {
-  kPlaced,            // devices are reserved and the Binding goes out
-  kRunning,           // its containers run
-  kEnded,             // it holds nothing any more
-  kUndone,            // the Binding never came true
-  kRefunded,          // use is given back, for the reason of the text
-  kReclaim,           // a reclaim for the pod has got as far as the text says
-  kEvictionAsked,     // the API server is asked to evict the pod
-  kNominated,         // room on the node is its own, in kube-scheduler's eyes too
-  kNominationEnded,   // likewise, no longer
-  kLeavesSoon,        // it has to leave, for the reason of the text
-  kBookFault,         // of no pod: what did not go together in the books
+  kPlaced,           // devices are reserved and the Binding goes out
+  kRunning,          // its containers run
+  kEnded,            // it holds nothing any more
+  kUndone,           // the Binding never came true
+  kRefunded,         // use is given back, for the reason of the text
+  kReclaim,          // a reclaim for the pod has got as far as the text says
+  kEvictionAsked,    // the API server is asked to evict the pod
+  kNominated,        // room on the node is its own, in kube-scheduler's eyes too
+  kNominationEnded,  // likewise, no longer
+  kLeavesSoon,       // it has to leave, for the reason of the text
+  kBookFault,        // of no pod: what did not go together in the books
+  kEdited,           // of no pod: somebody changed an object of ours, as the text says
 };
-inline constexpr int kRecentKinds = 11;
+inline constexpr int kRecentKinds = 12;
 std::string_view RecentKindName(RecentKind kind);  // "Placed", ...
 std::optional<RecentKind> FindRecentKind(std::string_view name);
 
@@ -67,6 +69,8 @@ class RecentEvents {
 
   // What one call of the engine made due. Calls come in the engine's order.
   void Note(const Effects& effects, Instant now);
+  // What somebody did to an object of ours: of that team, or "".
+  void NoteEdit(std::string leaf, std::string text, Instant now);
 
   struct Answer {
     std::vector<RecentEvent> events;  // ascending; the newest of those that match

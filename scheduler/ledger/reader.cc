@@ -188,4 +188,16 @@ absl::Status Reader::Export(const ReportQuery& query,
   return ExportIntervals(impl_->database, query, row);
 }
 
+absl::StatusOr<std::vector<ExportRow>> Reader::HeldAt(Instant at,
+                                                      const std::optional<std::string>& leaf) {
+  ReportQuery query;
+  query.from = at;
+  query.to = at + Millis(1);
+  query.now = *query.to;
+  query.leaf = leaf;
+  std::vector<ExportRow> rows;
+  TRANCHE_RETURN_IF_ERROR(Export(query, [&rows](const ExportRow& row) { rows.push_back(row); }));
+  return rows;
+}
+
 }  // namespace tranche::ledger

@@ -127,6 +127,8 @@ class Reader {
   absl::StatusOr<std::vector<PodWork>> Work();
   // Intervals that overlap the span, ascending start, uid, interval, model.
   absl::Status Export(const ReportQuery& query, const std::function<void(const ExportRow&)>& row);
+  // Those that held something at the moment, in that order; `leaf`: of one team alone.
+  absl::StatusOr<std::vector<ExportRow>> HeldAt(Instant at, const std::optional<std::string>& leaf);
 
  private:
   struct Impl;

@@ -24,13 +24,9 @@ int CostOf(std::string_view path) {
   constexpr int kDear = 10;
   const bool dear = path == "/api/v1/whatif" || path == "/api/v1/advice" ||
                     path == "/api/v1/audit" || path == "/api/v1/plan" ||
-                    path == "/api/v1/ledger/bill" || path == "/api/v1/ledger/statement" ||
-                    path.starts_with("/api/v1/opencost/");
+                    path == "/api/v1/profile" || path == "/api/v1/ledger/bill" ||
+                    path == "/api/v1/ledger/statement" || path.starts_with("/api/v1/opencost/");
   return dear ? kDear : 1;
-}
-
-bool IsLoopback(std::string_view address) {
-  return address.starts_with("127.") || address == "::1";
 }
 
 // Whether a browser can have found this machine under that name without somebody else's name
@@ -56,6 +52,10 @@ std::unique_ptr<kube::TokenSource> SourceOf(const std::string& file) {
 
 }  // namespace
 
+bool IsLoopbackAddress(std::string_view address) {
+  return address.starts_with("127.") || address == "::1";
+}
+
 Subject SubjectOf(std::string_view path) {
   if (path == "/healthz" || path == "/livez" || path == "/readyz") return Subject::kHealth;
   if (path.starts_with("/scheduler/") || path.starts_with("/embedded/")) return Subject::kVerbs;
@@ -69,8 +69,8 @@ Access::Access(const ServeConfig& config, std::function<CallerRates::TimePoint()
       verbs_need_tls_(config.verbs_need_tls),
       own_pages_(config.pages_address.has_value()),
       own_probes_(config.probes_address.has_value()),
-      plain_is_local_(IsLoopback(config.address)),
-      pages_are_local_(IsLoopback(config.pages_address.value_or(""))),
+      plain_is_local_(IsLoopbackAddress(config.address)),
+      pages_are_local_(IsLoopbackAddress(config.pages_address.value_or(""))),
       verb_body_bytes_(config.limits.body_bytes),
       verbs_{http::ByteBudget(config.reading_bytes), http::ByteBudget(config.sending_bytes)},
       admission_{http::ByteBudget(config.reading_bytes), http::ByteBudget(config.sending_bytes)},
@@ -181,7 +181,7 @@ std::optional<http::Response> Access::Refuse(Door door, const http::Request& req
 }
 
 std::optional<http::Response> Access::RefuseHaste(const http::Request& request) {
-  if (IsLoopback(request.peer)) return std::nullopt;
+  if (IsLoopbackAddress(request.peer)) return std::nullopt;
   const auto wait = page_rates_.Take(request.peer, CostOf(request.path));
   if (!wait) return std::nullopt;
   http::Response response = ErrorResponse(429, "this caller asks too often, ask again later");

@@ -45,6 +45,9 @@ enum class Door : uint8_t { kPlain, kTls, kPages, kProbes };
 enum class Subject : uint8_t { kHealth, kVerbs, kAdmission, kPageFiles, kPages };
 Subject SubjectOf(std::string_view path);
 
+// Of this machine itself, as a caller's address or one to listen on.
+bool IsLoopbackAddress(std::string_view address);
+
 // The largest bodies. Pages are asked by GET; a what-if is a list of pods; an AdmissionReview has
 // the new and the old pod, each up to etcd's 1.5 MiB, which escapes make six times as long.
 inline constexpr std::size_t kPageBodyBytes = 64 * 1024;

@@ -255,7 +255,8 @@ void LeaderServices::Impl::MakeAnswers() {
   fleet_care = std::make_unique<FleetCare>(config, host, *api, metrics, [this] { return Look(); });
   MakeAdmission();
   verbs->AddTo(router);
-  AddApi(host.engine, router, {&forecaster, [this] { return Advised(); }});
+  AddApi(host.engine, router,
+         {&forecaster, [this] { return Advised(); }, [this] { return use_source.readings(); }});
   AddAdviceApi(adviser, router);
   const LedgerSource ledger{config.ledger, host.engine, clock,
                             [this](std::function<void()> work) { usage.Later(std::move(work)); }};

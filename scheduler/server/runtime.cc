@@ -23,6 +23,7 @@
 #include "scheduler/kube/transport/server_clock.h"
 #include "scheduler/kube/transport/tls.h"
 #include "scheduler/server/access.h"
+#include "scheduler/server/cpu_profile.h"
 #include "scheduler/server/leader.h"
 #include "scheduler/server/log.h"
 #include "scheduler/server/question_desk.h"
@@ -103,6 +104,7 @@ struct Runtime::Impl {
   void Answer(http::Request request, http::Responder respond);
   // Without a look at who asks.
   void Route(http::Request request, http::Responder respond);
+  void Profile(const http::Request& request, http::Responder respond);
   uint16_t PortOf(Door door) const;
   void AddEdges(metrics::Scrape& scrape) const;
 
@@ -131,6 +133,7 @@ struct Runtime::Impl {
   // advice, copies of the ledger and the like in the way of metrics.
   QuestionDesk questions;
   QuestionDesk long_questions;
+  CpuProfile profile;
   // Where users of the cluster are asked for, else null.
   std::unique_ptr<kube::Reviewer> reviewer;
   std::unique_ptr<Viewers> viewers;
@@ -315,6 +318,7 @@ void Runtime::Impl::Answer(http::Request request, http::Responder respond) {
 
 void Runtime::Impl::Route(http::Request request, http::Responder respond) {
   const LeaderServices* const leader = leading;
+  if (request.path == "/api/v1/profile") return Profile(request, std::move(respond));
   if (leader == nullptr && !IsForAnybody(request.path)) {
     return respond(ErrorResponse(503, Describe(Readiness::kStandby)));
   }
@@ -322,6 +326,15 @@ void Runtime::Impl::Route(http::Request request, http::Responder respond) {
   if (IsQuick(request.path)) return router.Route(std::move(request), std::move(respond));
   QuestionDesk& desk = IsLong(request.path) ? long_questions : questions;
   desk.Ask(router, std::move(request), std::move(respond));
+}
+
+// Stacks tell where keys are in memory: where nobody is asked who he is, of this machine alone.
+void Runtime::Impl::Profile(const http::Request& request, http::Responder respond) {
+  if (PageAuthOf(config) == PageAuth::kNone && !IsLoopbackAddress(request.peer)) {
+    return respond(ErrorResponse(
+        403, "a profile: expected a server with pages.auth, or a caller on its own machine"));
+  }
+  profile.Answer(request, std::move(respond));
 }
 
 absl::Status Runtime::Impl::MakeServers() {
@@ -442,6 +455,7 @@ void Runtime::Stop() {
   }
   // If a takeover is running, wait for it; then there is only one set of services to stop.
   if (impl_->leading != nullptr) impl_->services->Drain();
+  impl_->profile.Stop();
   const auto began = std::chrono::steady_clock::now();
   for (const auto& [door, server] : impl_->servers) {
     const auto spent = std::chrono::steady_clock::now() - began;

@@ -34,7 +34,9 @@ const char* const kUseQuery =
     " or label_replace("
     "max by (UUID, GPU_I_ID, namespace, pod, exported_namespace, exported_pod) ("
     "max_over_time(DCGM_FI_DEV_FB_USED[2m])),"
-    " 'measure', 'memory', '', '')";
+    " 'measure', 'memory', '', '')"
+    " or label_replace(max by (UUID) (DCGM_FI_DEV_GPU_TEMP), 'measure', 'temperature', '', '')"
+    " or label_replace(max by (UUID) (DCGM_FI_DEV_POWER_USAGE), 'measure', 'power', '', '')";
 
 namespace {
 
@@ -129,6 +131,10 @@ void UseSource::End() {
 std::optional<UseHistory> UseSource::history() const {
   if (impl_ == nullptr) return std::nullopt;
   return impl_->reader.history();
+}
+
+std::shared_ptr<const CardReadings> UseSource::readings() const {
+  return impl_ == nullptr ? nullptr : impl_->reader.readings();
 }
 
 std::optional<metrics::UseRow> UseSource::row() const {

@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "scheduler/advice/use_history.h"
+#include "scheduler/controllers/card_readings.h"
 #include "scheduler/host/host.h"
 #include "scheduler/metrics/metrics.h"
 #include "scheduler/ports/clock.h"
@@ -20,7 +21,7 @@ namespace tranche {
 
 // What is asked where the configuration has no query: of every card and MIG instance, as
 // dcgm-exporter measures them, the busiest moment of the last two minutes, how much it was in use
-// in them, and the most memory.
+// in them, and the most memory; of cards how warm they are and what power they take.
 extern const char* const kUseQuery;
 // Path and query below the URL of Prometheus.
 std::string UseTarget(const UseOptions& options);
@@ -41,6 +42,7 @@ class UseSource {
   // nullopt: nobody is asked.
   std::optional<metrics::UseRow> row() const;
   std::optional<UseHistory> history() const;
+  std::shared_ptr<const CardReadings> readings() const;  // null: nothing is known
 
  private:
   struct Impl;

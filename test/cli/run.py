@@ -50,7 +50,8 @@ def output(arguments, **options):
 # What a line is completed to, its last word being the one under the cursor.
 LINES = [
     ("tranche quo", ["quota"]),
-    ("tranche ledger ", ["bill", "export", "repair-clock", "report", "statement", "verify"]),
+    ("tranche ledger ",
+     ["bill", "export", "held", "repair-clock", "report", "statement", "verify"]),
     ("tranche nodes -o ", ["custom-columns=", "json", "jsonpath=", "name", "table", "wide",
                            "yaml"]),
     ("tranche nodes --output=y", ["--output=yaml"]),

@@ -29,7 +29,27 @@ spec:
   preemptible: Never
   sharing: [Exclusive]
   idleAfter: 20s
+---
+apiVersion: v1
+kind: Node
+metadata:
+  name: with-agent
+  labels:
+    tranche.dev/agent: "true"
+    nvidia.com/gpu.product: NVIDIA-H100-80GB-HBM3
+    nvidia.com/gpu.memory: "81559"
+  annotations:
+    tranche.dev/agent-register: >-
+      {"v":1,"devices":[
+      {"uuid":"GPU-d1","index":0,"mib":81559,"healthy":true,"type":"NVIDIA H100 80GB HBM3"},
+      {"uuid":"GPU-dx","index":1,"mib":81559,"healthy":true,"type":"NVIDIA H100 80GB HBM3"}]}
+spec: {unschedulable: true}
+status:
+  allocatable: {nvidia.com/gpu: "2", cpu: "8", memory: 64Gi, pods: "110"}
+  conditions: [{type: Ready, status: "True"}]
 """
+# Of its first card, as the exporter tells it; of the second nobody says anything.
+READING = {"percent": 70, "memoryMiB": 56000, "celsius": 65, "watts": 630}
 
 
 def configuration(prometheus):
@@ -72,6 +92,13 @@ def check(server, seconds):
     works = server.get(f"/api/v1/pods/{NAMESPACE}/works")
     if works.get("use", {}).get("percent") != 70:
         return f"expected use of 70 %, found {works.get('use')}"
+    cards = [card["reading"] for card in server.get("/api/v1/nodes/with-agent")["gpus"]]
+    told = [card and {key: card[key] for key in READING} for card in cards]
+    if told != [READING, None]:
+        return f"expected that one card is measured, found {told}"
+    if any("reading" in card for node in server.get("/api/v1/nodes")["nodes"]
+           for card in node["gpus"]):
+        return "expected no readings in the list of nodes, found some"
     reclaims = [(one["rule"], [victim["pod"] for victim in one["victims"]])
                 for one in server.get("/api/v1/reclaims")["reclaims"]]
     if reclaims != [("Idle", [f"{NAMESPACE}/sleeps"])]:

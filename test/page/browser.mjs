@@ -41,12 +41,39 @@ export function brokenWords(page) {
 
 // A Firefox as it is distributed. It is driven by WebDriver BiDi, by which nobody can ask for dark
 // colours, nor be told of downloads.
-const FIREFOX = process.env.FIREFOX;
+export const FIREFOX = process.env.FIREFOX;
 
 export function launch() {
   if (FIREFOX) return firefox.launch({channel: 'moz-firefox', executablePath: FIREFOX});
   return chromium.launch({executablePath: process.env.CHROMIUM ?? '/usr/bin/chromium',
                           args: ['--no-sandbox', '--disable-dev-shm-usage', '--force-color-profile=srgb']});
+}
+
+// What the page and its worker hold of JavaScript after their garbage is gone, in bytes. In Chromium alone.
+export async function heapOf(page) {
+  const session = await page.context().newCDPSession(page);
+  const workers = [];
+  const waiting = new Map();
+  session.on('Target.attachedToTarget', ({sessionId, targetInfo}) => {
+    if (targetInfo.type === 'worker') workers.push(sessionId);
+  });
+  session.on('Target.receivedMessageFromTarget', ({message}) => {
+    const {id, result} = JSON.parse(message);
+    waiting.get(id)?.(result);
+  });
+  await session.send('Target.setAutoAttach', {autoAttach: true, waitForDebuggerOnStart: false, flatten: false});
+  let serial = 0;
+  const ofWorker = (sessionId, method) => new Promise((resolve) => {
+    waiting.set(++serial, resolve);
+    session.send('Target.sendMessageToTarget', {sessionId, message: JSON.stringify({id: serial, method, params: {}})});
+  });
+  const heaps = [];
+  for (const ask of [(method) => session.send(method), ...workers.map((id) => (method) => ofWorker(id, method))]) {
+    await ask('HeapProfiler.collectGarbage');
+    heaps.push((await ask('Runtime.getHeapUsage')).usedSize);
+  }
+  await session.detach();
+  return heaps;
 }
 
 // The text of the file that the page makes when the button is pressed.

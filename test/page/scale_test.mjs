@@ -3,14 +3,19 @@
 import assert from 'node:assert/strict';
 import {after, before, test} from 'node:test';
 
-import {launch, Visit} from './browser.mjs';
-import {largeFleet} from './scenario.mjs';
+import {FIREFOX, heapOf, launch, Visit} from './browser.mjs';
+import {Coming, largeFleet} from './scenario.mjs';
+import {Counter} from './server.mjs';
 
 const NODES = Number(process.env.PAGE_NODES ?? 5000);
 const FIRST_PAINT_MS = 1000;  // on loopback
 // Not what we aim at, but what no machine should exceed.
 const FIRST_NODES_MS = 20000;
 const SLOW_FRAME_MS = 500;
+const MOST_HEAP_BYTES = 60e6;
+const CHANGES_A_SECOND = 50;
+const MOST_BYTES_A_SECOND = 20000;
+const WATCHED_SECONDS = Number(process.env.PAGE_SECONDS ?? 40);
 
 let server;
 let browser;
@@ -105,3 +110,39 @@ test('a node is found by its name and by its tile', async () => {
   assert.equal(await page.evaluate(() => document.activeElement.dataset.node), name);
   await visit.close();
 });
+
+test('what the page holds in memory', {skip: FIREFOX ? 'no measure of it by WebDriver BiDi' : false}, async () => {
+  for (const view of ['fleet', 'pods']) {
+    const visit = await Visit.open(browser, server, {view});
+    const {page} = visit;
+    await page.locator('main :is(.node, table)').first().waitFor({timeout: 60000});
+    await page.waitForTimeout(8000);
+    const heaps = await heapOf(page);
+    const sum = heaps.reduce((all, one) => all + one, 0);
+    console.log(`${NODES} nodes, ${view}: ${(sum / 1e6).toFixed(1)} MB of heap (${heaps.map((one) => (one / 1e6).toFixed(1)).join(' + ')})`);
+    assert.equal(heaps.length, 2, 'expected the page and its worker');
+    assert.ok(sum < MOST_HEAP_BYTES, `expected under ${MOST_HEAP_BYTES} bytes, found ${sum}`);
+    await visit.close();
+  }
+});
+
+// What a tab that is left open costs the network. A document of nodes or pods is asked for whole once.
+for (const view of ['fleet', 'pods', 'queue']) {
+  test(`an open tab costs little while ${CHANGES_A_SECOND} pods a second come and go: ${view}`, async () => {
+    const way = await Counter.before(server);
+    const visit = await Visit.open(browser, way, {view});
+    const {page} = visit;
+    await page.locator('main :is(.node, table)').first().waitFor({timeout: 60000});
+    const coming = new Coming(server, NODES, CHANGES_A_SECOND);
+    // The first documents of what the view does not need come a little later, and what came before is over.
+    await page.waitForTimeout(8000);
+    const [first, start] = [way.bytes, performance.now()];
+    await page.waitForTimeout(WATCHED_SECONDS * 1000);
+    const rate = (way.bytes - first) / ((performance.now() - start) / 1000);
+    await coming.stop();
+    console.log(`${NODES} nodes, ${view}: ${(first / 1e6).toFixed(2)} MB at first, then ${(rate / 1000).toFixed(1)} kB a second`);
+    assert.ok(rate < MOST_BYTES_A_SECOND, `expected under ${MOST_BYTES_A_SECOND} bytes a second, found ${Math.round(rate)}`);
+    await visit.close();
+    way.stop();
+  });
+}

@@ -91,7 +91,8 @@ async function tryAgain(server, one, nodes) {
   }
 }
 
-// `nodes` machines of eight H100 each, three of four GPUs taken, `teams` teams with a quota.
+// `nodes` machines of eight H100 each, five or six GPUs taken, `teams` teams with a quota: five pods a node, and one pod
+// that waits for every five nodes.
 export async function largeFleet(nodes, teams = 8) {
   const server = await Server.start({ledger: false});
   const objects = [];
@@ -102,6 +103,9 @@ export async function largeFleet(nodes, teams = 8) {
                          lines: [{model: 'h100', nominal: {gpus: nodes}}]}});
   }
   for (let at = 0; at < nodes; ++at) objects.push(...machine(at, teams));
+  for (let at = 0; at < nodes / 5; ++at) {
+    objects.push(pod(`team-${at % teams}`, `waits-${at}`, {limits: {'nvidia.com/gpu': 8}}));
+  }
   for (let at = 0; at < objects.length; at += 1000) await server.apply(...objects.slice(at, at + 1000));
   return server;
 }
@@ -118,13 +122,53 @@ function machine(at, teams) {
     status: {capacity: amounts, allocatable: amounts,
              conditions: [{type: 'Ready', status: at % 500 === 499 ? 'False' : 'True'}]},
   };
-  const pods = [4, 2].slice(0, 1 + at % 2).map((count, index) => {
-    const bound = pod(`team-${(at + index * 3) % teams}`, `work-${at}-${index}`, {limits: {'nvidia.com/gpu': count}});
-    bound.spec.nodeName = name;
-    bound.status.phase = 'Running';
-    return bound;
-  });
-  return [node, ...pods];
+  return [node, ...[1 + at % 2, 1, 1, 1, 1].map((count, index) => onNode(name, `team-${(at + index * 3) % teams}`, `work-${at}-${index}`, count))];
+}
+
+function onNode(node, namespace, name, gpus) {
+  const bound = pod(namespace, name, {limits: {'nvidia.com/gpu': gpus}});
+  bound.spec.nodeName = node;
+  bound.status.phase = 'Running';
+  return bound;
+}
+
+// Pods that come and go on the large fleet, half of `rate` a second each, until it is stopped.
+export class Coming {
+  #server;
+  #nodes;
+  #here = [];
+  #made = 0;
+  #stopped = false;
+  #done;
+
+  constructor(server, nodes, rate) {
+    this.#server = server;
+    this.#nodes = nodes;
+    this.#done = this.#go(rate / 2);
+  }
+
+  async #go(each) {
+    for (let next = performance.now(); !this.#stopped; next += 1000) {
+      const come = Array.from({length: each}, () => this.#one());
+      await this.#server.apply(...come);
+      const go = this.#here.length < each ? [] : this.#here.splice(0, each);
+      for (const {metadata} of go) await this.#server.remove('Pod', metadata.namespace, metadata.name);
+      this.#here.push(...come);
+      await this.#server.advance(1);
+      await new Promise((resolve) => { setTimeout(resolve, Math.max(0, next + 1000 - performance.now())); });
+    }
+  }
+
+  // On nodes all over the fleet, one after another.
+  #one() {
+    const at = this.#made++ * 379 % this.#nodes;
+    return onNode(`node-${String(at).padStart(5, '0')}`, `team-${at % 8}`, `comes-${this.#made}`, 1);
+  }
+
+  stop() {
+    this.#stopped = true;
+    return this.#done;
+  }
 }
 
 // A cluster in which whatever may be any text is markup.

@@ -3,12 +3,13 @@
 
 import {spawn} from 'node:child_process';
 import {mkdtempSync, rmSync} from 'node:fs';
+import {connect, createServer} from 'node:net';
 import {tmpdir} from 'node:os';
 import path from 'node:path';
 import {createInterface} from 'node:readline';
 
 export const ROOT = process.env.TRANCHE_ROOT ?? path.resolve(path.dirname(new URL(import.meta.url).pathname), '../..');
-const BINARY = process.env.TRANCHE_BIN ?? path.join(ROOT, 'build/release/bin/tranche');
+export const BINARY = process.env.TRANCHE_BIN ?? path.join(ROOT, 'build/release/bin/tranche');
 const START_MS = 60000;
 
 export class Server {
@@ -85,6 +86,32 @@ export class Server {
     const bound = await this.call('POST', '/scheduler/bind', {
       PodName: meta.name, PodNamespace: meta.namespace, PodUID: meta.uid, Node: answer.NodeNames[0]});
     return bound.Error ? null : answer.NodeNames[0];
+  }
+}
+
+// A way to the server that counts what is sent to the browser.
+export class Counter {
+  static async before(server) {
+    const {hostname, port} = new URL(server.url);
+    const counter = new Counter();
+    counter.#way = createServer((near) => {
+      const far = connect(port, hostname);
+      near.pipe(far);
+      far.pipe(near);
+      far.on('data', (chunk) => { counter.bytes += chunk.length; });
+      for (const end of [near, far]) end.on('error', () => { near.destroy(); far.destroy(); });
+      near.on('close', () => far.destroy());
+    });
+    await new Promise((resolve) => { counter.#way.listen(0, '127.0.0.1', resolve); });
+    counter.url = `http://127.0.0.1:${counter.#way.address().port}`;
+    return counter;
+  }
+
+  bytes = 0;
+  #way;
+
+  stop() {
+    this.#way.close();
   }
 }
 

@@ -110,6 +110,9 @@ void EditReviews::Review(const http::Request& request, const http::Responder& re
       spdlog::error("/admission/edits: given up, {}", failure.what());
     }
     --under_way_;
+    if (said.allowed() && !edit.dry_run) {
+      host_.policies.Reviewed(edit.kind, edit.name, edit.spec, edit.user);
+    }
     answer(edit.uid, said);
   });
 }

@@ -2,6 +2,8 @@
 // is told how many pods would be evicted at once; GPUPolicy evictingEdits has it refused where the
 // object does not agree to so many.
 //
+// Who makes an edit that is allowed is remembered for when it comes true (host/edit_trail.h).
+//
 // What would be is worked out as for POST /api/v1/plan, on a thread of its own, in the time that
 // API servers wait. An edit that could not be judged in time, or at all, is allowed, and the answer
 // says so: nobody is kept from mending a cluster by one who foretells. Only numbers are told: the

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <functional>
 #include <iterator>
 #include <string_view>
 #include <utility>
@@ -137,6 +138,19 @@ absl::StatusOr<PodListQuery> ReadPodListQuery(const http::Request& request) {
     TRANCHE_ASSIGN_OR_RETURN(query.limit, ReadNumber("limit", *limit, 1, kMostPods));
   }
   return query;
+}
+
+uint64_t DigestOf(const PodView& pod, const std::string& text) {
+  uint64_t digest = std::hash<std::string>()(text);
+  if (pod.labels == nullptr) return digest;
+  const auto add = [&digest](const std::string& part) {
+    digest = digest * 0x9e3779b97f4a7c15ULL + std::hash<std::string>()(part);
+  };
+  for (const auto& [key, value] : *pod.labels) {
+    add(key);
+    add(value);
+  }
+  return digest;
 }
 
 PodOrder OrderPods(std::span<const PodView> all, const PodListQuery& query) {

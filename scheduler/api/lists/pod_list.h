@@ -37,6 +37,15 @@ absl::StatusOr<PodListQuery> ReadPodListQuery(const http::Request& request);
 
 bool Matches(const PodView& pod, const PodListQuery& query);
 
+// A pod and its successor of the same name are two.
+struct PodKey {
+  PodName name;
+  PodUid uid;
+  friend auto operator<=>(const PodKey&, const PodKey&) = default;
+};
+// It is another one where what is told of the pod (`text`) or what it may be chosen by is other.
+uint64_t DigestOf(const PodView& pod, const std::string& text);
+
 struct PodOrder {
   std::vector<std::size_t> places;
   std::size_t total = 0;  // how many match, before the limit

@@ -203,7 +203,9 @@ struct LineReach {
 struct QuotaView {
   QuotaReport report;
   int64_t pending_workloads = 0;
-  int64_t pending_quanta = 0;              // GPU-equivalents
+  // GPU-equivalents of those that GPUs which come free would serve: not of what no node here could
+  // ever hold.
+  int64_t pending_quanta = 0;
   bool over_limit = false;                 // uses more than it could be given now
   std::string oversubscribed;              // which promise exceeds the hardware; empty: none
   std::vector<std::string> absent_models;  // that its lines name and no node has

@@ -74,7 +74,8 @@ export class FleetView {
     fillSelect(this.#inputs.team, 'all', this.#teams, this.#state.team);
     fillSelect(this.#inputs.model, 'all', modelsOf(cluster.nodes), this.#state.model);
     const now = this.#filters();
-    const {nodes, groups} = arrangeNodes(filterNodes(cluster.nodes, now), this.#inputs.group.value, this.#inputs.order.value);
+    const {nodes, groups} = arrangeNodes(filterNodes(cluster.nodes, now), this.#inputs.group.value,
+                                         this.#inputs.order.value, cluster.waiting);
     this.#drawSummary();
     this.#drawLegend(now.team);
     byId('shown').textContent = `${formatCount(nodes.length)} of ${plural(cluster.nodes.length, 'node')}`;

@@ -129,21 +129,26 @@ const ORDERS = {
   fullest: (node) => -nodeSums(node).taken / Math.max(1, nodeSums(node).gpus),
   emptiest: (node) => nodeSums(node).taken - nodeSums(node).gpus,
   unhealthy: (node) => -(2 * nodeSums(node).unhealthy + (isClosed(node) ? 1 : 0) + (node.problems?.length ? 0.5 : 0)),
+  // Pods that have a place there and have not come yet.
+  awaited: (node, coming) => -(coming.get(node.name) ?? 0),
 };
 const GROUPS = {
   model: (node) => node.model || 'unknown model',
   state: (node) => (isClosed(node) ? node.closed?.text || 'not ready' : nodeSums(node).unhealthy ? 'with unhealthy GPUs'
     : hasRoom(node) ? 'with room' : 'full'),
+  domain: (node) => node.nvlinkDomain || 'no NVLink domain known',
   zone: (node) => node.zone || 'no zone known',
   rack: (node) => node.rack || 'no rack known',
   pool: (node) => node.pool || 'in no pool',
 };
 
 // `nodes`, which are sorted by name, in the order and groups that are asked for: {nodes, groups:
-// [{label, count, note}]}; without a group there is one, without a label.
-export function arrangeNodes(nodes, group, order) {
+// [{label, count, note}]}; without a group there is one, without a label. `waiting`: pods without a node of theirs.
+export function arrangeNodes(nodes, group, order, waiting) {
   const rank = ORDERS[order];
-  const ordered = rank ? [...nodes].sort((a, b) => rank(a) - rank(b) || (a.name < b.name ? -1 : 1)) : nodes;
+  const coming = new Map();
+  for (const pod of waiting) if (pod.node) coming.set(pod.node, (coming.get(pod.node) ?? 0) + 1);
+  const ordered = rank ? [...nodes].sort((a, b) => rank(a, coming) - rank(b, coming) || (a.name < b.name ? -1 : 1)) : nodes;
   const labelOf = GROUPS[group];
   if (!labelOf) return {nodes: ordered, groups: [{label: '', count: ordered.length, note: ''}]};
   const parts = new Map();

@@ -40,7 +40,16 @@ function shareWords(milli, mib) {
   return milli ? `${milli / 10} %, ${formatMemory(mib)}` : formatMemory(mib);
 }
 
-function gpuRow(node, gpu, at, chosen) {
+// "41 % busy, 60 GiB, 63 °C, 402 W", of what is told.
+function measuredWords(reading) {
+  if (!reading) return '–';
+  const {percent, memoryMiB, celsius, watts} = reading;
+  const parts = [percent === null ? null : `${percent} % busy`, memoryMiB === null ? null : formatMemory(memoryMiB),
+                 celsius === null ? null : `${celsius} °C`, watts === null ? null : `${watts} W`];
+  return parts.filter(Boolean).join(', ') || '–';
+}
+
+function gpuRow(node, gpu, at, chosen, measured) {
   const known = gpu.index !== null && gpu.index !== undefined;
   const taken = Math.round(takenShare(gpu) * 100);
   return {
@@ -51,6 +60,7 @@ function gpuRow(node, gpu, at, chosen) {
       el('div', {class: 'use-cell'}, useBar(node, gpu), el('span', {}, `${taken} %`)),
       holders(gpu),
       gpu.mig ? 'cut into slices' : `${gpu.freeMilli / 10} %, ${formatMemory(gpu.freeMiB)}`,
+      ...measured ? [measuredWords(gpu.reading)] : [],
       gpu.healthy ? el('span', {class: 'state good'}, 'healthy') : el('span', {class: 'state bad'}, 'unhealthy'),
       gpu.numa ?? '–', gpu.uuid ? el('span', {class: 'uuid'}, gpu.uuid) : '–'],
   };
@@ -63,6 +73,7 @@ function content(node, query) {
   const chosen = query.has('gpu') ? Number(query.get('gpu')) : -1;
   const memory = node.gpus[0]?.memoryMiB;
   const replicas = Math.max(1, ...node.gpus.map((gpu) => gpu.replicas));
+  const measured = node.gpus.some((gpu) => gpu.reading);
   return [
     el('p', {class: 'crumbs'}, el('a', {href: '#/fleet'}, 'Fleet'), ' / node'),
     el('div', {class: 'view-head'}, el('h2', {}, node.name),
@@ -76,13 +87,13 @@ function content(node, query) {
       ['Teams', teams.length ? el('span', {class: 'teams'}, teams.map((team) => teamLink(team))) : null],
       ['Links', node.nvlink ? `${node.nvlink.text}${node.nvlink.verified ? '' : ' (by its type, not seen on the node)'}` : 'not known'],
       ['Time-shared', replicas > 1 ? `each GPU by up to ${replicas} pods` : null],
-      ['Zone', node.zone], ['Rack', node.rack], ['GPUs of pods', knowledge]]),
+      ['Zone', node.zone], ['Rack', node.rack], ['NVLink domain', node.nvlinkDomain], ['GPUs of pods', knowledge]]),
       el('p', {class: 'quiet-text small'}, meaning)),
     node.problems?.length ? el('section', {class: 'card'}, el('h3', {}, 'Problems'),
       el('ul', {class: 'notes'}, node.problems.map((problem) => el('li', {}, problem)))) : null,
     node.gpus.length ? el('section', {class: 'card'}, el('h3', {}, 'GPUs'),
-      table(['GPU', 'In use', {title: 'Pods', look: 'wide'}, 'Free', 'Health', 'NUMA', 'UUID'],
-            node.gpus.map((gpu, at) => gpuRow(node, gpu, at, at === chosen)), {class: 'gpus-table'})) : null,
+      table(['GPU', 'In use', {title: 'Pods', look: 'wide'}, 'Free', ...measured ? ['Measured'] : [], 'Health', 'NUMA', 'UUID'],
+            node.gpus.map((gpu, at) => gpuRow(node, gpu, at, at === chosen, measured)), {class: 'gpus-table'})) : null,
   ];
 }
 

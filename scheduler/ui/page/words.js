@@ -113,6 +113,7 @@ const EVENTS = {
   NominationEnded: ['', 'no longer nominated', 'Room is kept for it no longer.'],
   LeavesSoon: ['warn', 'leaves soon', 'It has been told that it has to leave.'],
   BookFault: ['bad', 'books disagree', 'What the scheduler knew did not go together; it was set right or set aside.'],
+  Edited: ['', 'edited', 'Somebody was allowed to change a quota, budget, class, policy or pool.'],
 };
 export const eventWords = (kind) => EVENTS[kind] ?? ['', kind, ''];
 // [kind, word] of each.

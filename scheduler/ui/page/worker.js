@@ -1,8 +1,8 @@
 // Keeps what the page shows up to date, off its thread: polls, parses, and hands over what changed.
 //
 // Polling, not a stream: every question stands alone, so that proxies, restarts and a change of
-// leader need no care; an unchanged document costs a 304 without a body (If-None-Match), and of pods
-// only those that changed since the last answer are asked for (?since=). Thousands of nodes and pods
+// leader need no care; an unchanged document costs a 304 without a body (If-None-Match), and of nodes
+// and pods only those that changed since the last answer are asked for (?since=). Thousands of nodes and pods
 // are parsed, compared, searched and sorted here, and only what is looked at goes to the page. What
 // the view does not need is asked for seldom.
 //
@@ -45,8 +45,13 @@ function mergePods(changed, gone) {
 }
 
 const takers = {
-  nodes(list) {
+  nodes(list, document) {
     const changed = [];
+    if (document.complete === false) {
+      for (const node of list) nodes.set(node.name, JSON.stringify(node));
+      for (const name of document.gone) nodes.delete(name);
+      return {changed: list, gone: document.gone};
+    }
     const seen = new Set();
     for (const node of list) {
       const text = JSON.stringify(node);

@@ -6,6 +6,7 @@
 #include <charconv>
 #include <cmath>
 #include <optional>
+#include <utility>
 
 #include "scheduler/wire/json/json.h"
 #include "topology/base/status.h"
@@ -24,8 +25,16 @@ std::string LabelOf(Object labels, std::string_view key) {
 std::optional<UseMeasure> MeasureOf(Object labels) {
   const std::optional<std::string_view> name = FindText(labels, "measure");
   if (!name) return UseMeasure::kBusiest;
-  if (*name == "mean") return UseMeasure::kMean;
-  return *name == "memory" ? std::optional(UseMeasure::kMemory) : std::nullopt;
+  constexpr std::pair<std::string_view, UseMeasure> kNames[] = {
+      {"mean", UseMeasure::kMean},
+      {"memory", UseMeasure::kMemory},
+      {"temperature", UseMeasure::kCelsius},
+      {"power", UseMeasure::kWatts},
+  };
+  for (const auto& [word, measure] : kNames) {
+    if (*name == word) return measure;
+  }
+  return std::nullopt;
 }
 
 // Rounded up: what does a little does something. Of fractions thousandths.
@@ -34,9 +43,9 @@ std::optional<int64_t> AmountOf(std::string_view text, UseMeasure measure) {
   const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
   if (error != std::errc() || end != text.data() + text.size()) return std::nullopt;
   if (std::isnan(value) || value < 0) return std::nullopt;
-  constexpr double kMostMib = 1 << 30;  // a PiB; no card has more
-  if (measure == UseMeasure::kMemory) {
-    return static_cast<int64_t>(std::ceil(std::min(value, kMostMib)));
+  constexpr double kMost = 1 << 30;  // a PiB in MiB; no card has more, nor takes as many watts
+  if (measure != UseMeasure::kBusiest && measure != UseMeasure::kMean) {
+    return static_cast<int64_t>(std::ceil(std::min(value, kMost)));
   }
   constexpr double kRounding = 1e-9;  // 0.07 is a little more than seven hundredths
   return static_cast<int64_t>(std::ceil(std::min(value, 1.0) * 1000 - kRounding));

@@ -4,7 +4,8 @@
 // where it is of a MIG instance; namespace and pod of the pod that the kubelet says has the GPU, or
 // exported_namespace and exported_pod where Prometheus renamed them. What a row measures stands in
 // the label `measure`: without it the busiest moment, "mean" the whole time, both fractions of 1;
-// "memory" MiB that are in use. Source: facts/node-inventory, Prometheus HTTP API v1.
+// "memory" MiB that are in use, "temperature" degrees Celsius, "power" watts. Source:
+// facts/node-inventory, Prometheus HTTP API v1.
 //
 // Plain values and pure functions; any thread. Cost: O(text).
 #pragma once
@@ -19,13 +20,14 @@
 
 namespace tranche::wire {
 
-enum class UseMeasure : uint8_t { kBusiest, kMean, kMemory };
+enum class UseMeasure : uint8_t { kBusiest, kMean, kMemory, kCelsius, kWatts };
 
 struct UseRow {
   GpuUuid uuid;          // empty: not told
   std::string instance;  // of MIG; empty: the whole card
   PodName pod;           // empty: not told
-  int64_t amount = 0;    // permille, 0..1000, more is written as 1000; of memory MiB
+  // Permille, 0..1000, more is written as 1000; of memory MiB, degrees, watts: rounded up.
+  int64_t amount = 0;
   UseMeasure measure = UseMeasure::kBusiest;
   friend bool operator==(const UseRow&, const UseRow&) = default;
 };

@@ -27,7 +27,7 @@ inline constexpr int64_t kMostGpusOfANode = 64;
 struct MutationRules {
   std::string_view scheduler_name;  // for pods that ask for GPUs and name no scheduler of their own
   std::span<const std::string> take_over;  // schedulers whose pods are ours all the same
-  bool strip_results = true;        // false: the user may set what schedulers and agents write
+  bool strip_results = true;  // false: the user may set what schedulers and agents write
   // A container with nvidia.com/gpumem or gpucores and no nvidia.com/gpu gets one GPU, as HAMi's
   // webhook does it, and so does one with a part of a GPU: without the count the kubelet would not
   // call HAMi's device plugin. (On nodes of the stock plugin it would give away a whole card.)

@@ -54,12 +54,15 @@ absl::StatusOr<std::optional<EditAsk>> ReadEditReview(Element document) {
   // A name that the API server is yet to give is of an object that is not there.
   if (ask.name.empty()) return std::nullopt;
   ask.accepted = AcceptedBy(*object);
+  ask.user = review.user;
+  ask.dry_run = review.dry_run;
   if (goes) return ask;
+  ask.spec = SpecOf(*object);
   ask.json = simdjson::minify(*object);
   if (review.verb == AdmissionVerb::kUpdate) {
     const std::optional<Object> before = reader.ReadObject(request, "oldObject", "request");
     if (!reader.ok()) return reader.status();
-    ask.changes = !before || SpecOf(*before) != SpecOf(*object);
+    ask.changes = !before || SpecOf(*before) != ask.spec;
   }
   return ask;
 }

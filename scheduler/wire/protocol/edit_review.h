@@ -23,6 +23,9 @@ struct EditAsk {
   // How many evictions whoever edits has agreed to, by kAcceptEvictionsKey of the object, or of the
   // one that goes.
   int64_t accepted = 0;
+  std::string user = {};  // who edits
+  bool dry_run = false;   // nothing will be written
+  std::string spec = {};  // as it would be; empty: it goes, or has none
 };
 
 // nullopt: neither a creation, a change nor a deletion of one named object, or of a part of it (its

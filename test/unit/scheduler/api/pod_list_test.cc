@@ -142,5 +142,18 @@ TEST(PodListTest, AnOptionThatIsWrongIsNamedWithWhatItTakes) {
   }
 }
 
+TEST(PodListTest, LabelsThatAreNotToldAreAChange) {
+  PodView pod = AllPods().front();
+  const auto digest = [&pod](const Labels& labels) {
+    pod.labels = std::make_shared<const Labels>(labels);
+    return DigestOf(pod, "told");
+  };
+  const uint64_t plain = digest({});
+  EXPECT_EQ(plain, digest({}));
+  EXPECT_NE(plain, digest({{"team", "a"}}));
+  EXPECT_NE(digest({{"team", "b"}}), digest({{"team", "a"}}));
+  EXPECT_NE(DigestOf(pod, "told"), DigestOf(pod, "told otherwise"));
+}
+
 }  // namespace THIS_FILE
 }  // namespace tranche

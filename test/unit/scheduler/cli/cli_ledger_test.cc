@@ -77,6 +77,40 @@ TEST_F(CliLedgerTest, ReportAsJsonOfASpanAndALeaf) {
             "\n");
 }
 
+TEST_F(CliLedgerTest, HeldSaysWhoHadWhichGpusAtAMoment) {
+  WriteTwoTeams();
+  const struct {
+    const char* what;
+    std::optional<std::string> at, leaf;
+    const char* out;
+  } rows[] = {
+      {"before the second came",
+       "2026-03-01T10:15:00Z",
+       {},
+       "NODE    MODEL  GPUS  TEAM    POD             CLASS     SINCE                 UNTIL\n"
+       "node-1  h200      1  team-a  ns-a/pod-uid-a  training  2026-03-01T10:00:00Z  "
+       "2026-03-01T12:00:00Z\n"
+       "1 pod held 1 GPU at 2026-03-01T10:15:00Z\n"},
+      {"of the other", "2026-03-01T11:00:00Z", "team-b", "1 pod held 0.5 GPUs at"},
+      {"the newest moment", {}, {}, "still\n1 pod held 0.5 GPUs at 2026-03-01T12:30:00.250Z"},
+      {"both", "2026-03-01T11:00:00Z", {}, "2 pods held 1.5 GPUs at 2026-03-01T11:00:00Z\n"},
+      {"earlier than all", "2026-02-01", {}, "nobody held a GPU at 2026-02-01T00:00:00Z\n"},
+  };
+  for (const auto& row : rows) {
+    out_.str("");
+    EXPECT_EQ(LedgerHeld({options_.path, row.at, row.leaf}, ClientOptions(), out_, err_), 0)
+        << err_.str();
+    EXPECT_THAT(out_.str(), HasSubstr(row.out)) << row.what;
+  }
+  ClientOptions json;
+  json.output = "json";
+  out_.str("");
+  EXPECT_EQ(LedgerHeld({options_.path, "2026-03-01T10:15:00Z", {}}, json, out_, err_), 0);
+  EXPECT_THAT(out_.str(), StartsWith(R"({"at":"2026-03-01T10:15:00Z","rows":[{)"));
+  EXPECT_EQ(LedgerHeld({options_.path, "then", {}}, json, out_, err_), 2);
+  EXPECT_THAT(err_.str(), HasSubstr("expected --at as YYYY-MM-DD or RFC 3339, found \"then\""));
+}
+
 TEST_F(CliLedgerTest, BillIsATableJsonOrTheColumnsOfFocus) {
   WriteFleet();
   WriteTwoTeams();

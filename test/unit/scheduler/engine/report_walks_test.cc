@@ -116,6 +116,37 @@ TEST_F(ReportWalks, MarksAreLaidALeafOrMoreAtATime) {
   EXPECT_EQ(views[1].pending_quanta, 2 * 9 * kQuantaPerGpu);
 }
 
+// A pod of sixteen GPUs on machines of eight waits for ever, and for no GPUs that come free.
+TEST_F(ReportWalks, WhatNoNodeCouldHoldIsNoDemand) {
+  Fill(8, 3);
+  const struct {
+    Reason reason;
+    bool counts;
+  } table[] = {{Reason::kNone, true},
+               {Reason::kNoRoom, true},
+               {Reason::kWaitingForQuota, true},
+               {Reason::kGangNoRoom, true},
+               {Reason::kUnhealthy, true},
+               {Reason::kTooManyPerNode, false},
+               {Reason::kTooLarge, false},
+               {Reason::kWrongModel, false},
+               {Reason::kBadAmount, false},
+               {Reason::kExceedsMaxQuota, false}};
+  for (const auto& row : table) {
+    QuotaWalk walk;
+    while (!walk.done()) engine_.QuotaSlice(walk, now_);
+    PendingRow waits;
+    waits.leaf = "team-a";
+    waits.reason = row.reason;
+    waits.workloads = 3;
+    waits.quanta = 16 * kQuantaPerGpu;
+    const std::vector<QuotaView> views = QuotaViewsOf(std::move(walk), {waits});
+    EXPECT_EQ(views[0].pending_workloads, 3) << Describe(row.reason).code;
+    EXPECT_EQ(views[0].pending_quanta, row.counts ? 16 * kQuantaPerGpu : 0)
+        << Describe(row.reason).code;
+  }
+}
+
 TEST_F(ReportWalks, WorkOfAQuotaThatIsGoneIsMarkedToo) {
   Fill(8, 3);
   Declare({.quotas = {Quota("team-b").Owns("b").Line("any", "1000")}});

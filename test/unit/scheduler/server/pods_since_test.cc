@@ -1,4 +1,4 @@
-// GET /api/v1/pods by labels, and what changed since an earlier answer.
+// GET /api/v1/pods by labels, and what changed of pods and of nodes since an earlier answer.
 #include <set>
 #include <string>
 #include <vector>
@@ -94,6 +94,35 @@ TEST_F(PodsSince, WhatChangedAndWhatIsGone) {
   EXPECT_EQ(NamesIn(whole, "pods"), "b c");
   EXPECT_FALSE(whole.contains("gone"));
   EXPECT_EQ(Call("GET", "/api/v1/pods?limit=1&since=" + first).status, 400);
+}
+
+TEST_F(PodsSince, NodesToo) {
+  for (const char* const name : {"gpu-1", "gpu-2", "gpu-3"}) Apply(MakeNode(name, 4));
+  const Json all = Get("/api/v1/nodes");
+  EXPECT_EQ(all["complete"], true);
+  EXPECT_EQ(NamesIn(all, "nodes"), "gpu-1 gpu-2 gpu-3");
+  const std::string first = all["version"];
+  const auto since = [this](const std::string& version) {
+    return Get("/api/v1/nodes?since=" + version);
+  };
+  EXPECT_EQ(since(first), (Json{{"nodes", Json::array()},
+                                {"gone", Json::array()},
+                                {"version", first},
+                                {"complete", false}}));
+  Place("a", Json::object());
+  Post("/embedded/v1/delete", {{"kind", "Node"}, {"name", "gpu-2"}});
+  const Json changed = since(first);
+  EXPECT_EQ(NamesIn(changed, "nodes"), "gpu-1");
+  EXPECT_EQ(changed["gone"], Json::array({"gpu-2"}));
+  Apply(MakeNode("gpu-2", 2));
+  const Json back = since(changed["version"]);
+  EXPECT_EQ(NamesIn(back, "nodes"), "gpu-2");
+  EXPECT_EQ(NamesIn(since(first), "nodes"), "gpu-1 gpu-2");
+  EXPECT_EQ(since(first)["gone"], Json::array());
+  const Json whole = since("0123456789abcdef-1");
+  EXPECT_EQ(whole["complete"], true);
+  EXPECT_EQ(whole["nodes"].size(), 3U);
+  EXPECT_FALSE(whole.contains("gone"));
 }
 
 TEST_F(PodsSince, TheCommandLineTakesLabels) {

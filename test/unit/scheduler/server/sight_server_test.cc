@@ -212,6 +212,7 @@ constexpr SightRow kSightRows[] = {
      "/api/v1/rank/zebra-ns/zebra-wants", 200, 404},
     {"/api/v1/advice", "/api/v1/advice", "", 403, 403},
     {"/api/v1/audit", "/api/v1/audit", "", 403, 403},
+    {"/api/v1/profile", "/api/v1/profile?seconds=1", "", 403, 403},
     {"/api/openapi.json", "/api/openapi.json", "", 200, 200},
     {"/version", "/version", "", 200, 200},
 };

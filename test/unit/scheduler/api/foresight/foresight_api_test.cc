@@ -121,8 +121,10 @@ class EditReviewsApi : public ForesightApi {
            {"spec", {{"evictingEdits", evicting_edits}}}});
   }
   // "allowed", "allowed: WARNING", "refused: MESSAGE"
-  std::string Review(const std::string& operation, const Json& object, const Json& before = {}) {
+  std::string Review(const std::string& operation, const Json& object, const Json& before = {},
+                     const std::string& user = "admin") {
     Json request = {{"uid", "u"}, {"operation", operation}, {"object", object}};
+    request["userInfo"] = {{"username", user}};
     request["kind"] = {{"group", "tranche.dev"}, {"version", "v1alpha1"}, {"kind", "GPUQuota"}};
     request["oldObject"] = before;
     const Json answer = Post(
@@ -166,6 +168,29 @@ TEST_F(EditReviewsApi, APolicyHasItRefusedUntilItIsAgreedTo) {
   EXPECT_EQ(Review("UPDATE", Shrinking(24), now), "allowed");
   EXPECT_THAT(Call("GET", "/metrics").body,
               HasSubstr(R"(outcome="refused",reason="Evicts",webhook="edits"} 2)"));
+}
+
+TEST_F(EditReviewsApi, WhoEditedIsAmongWhatHappened) {
+  const auto edits = [this] {
+    std::string texts;
+    const Json answer = Get("/api/v1/events?kind=Edited");
+    for (const Json& event : answer["events"]) {
+      texts += event["leaf"].dump() + " " + event["text"].get<std::string>() + "\n";
+    }
+    return texts;
+  };
+  const std::string before = edits();
+  const std::string name = Shrinking(16)["metadata"]["name"];
+  Review("UPDATE", Shrinking(24), Shrinking(16), "alice");
+  EXPECT_EQ(edits(), before) << "it has not come true yet";
+  Apply(Shrinking(24));
+  const std::string after = edits();
+  ASSERT_TRUE(after.starts_with(before)) << after;
+  EXPECT_THAT(after, HasSubstr("16 -> 24, by alice as its review says"));
+  EXPECT_THAT(after.substr(before.size()),
+              testing::StartsWith("\"" + name + "\" GPUQuota " + name));
+  Post("/embedded/v1/delete", {{"kind", "GPUQuota"}, {"name", name}});
+  EXPECT_THAT(edits(), testing::EndsWith("GPUQuota " + name + ": deleted\n"));
 }
 
 TEST_F(EditReviewsApi, WhatCannotBeJudgedIsAllowedAndSaidSo) {

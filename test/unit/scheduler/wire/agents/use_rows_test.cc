@@ -93,6 +93,8 @@ TEST(UseRowsTest, ALabelSaysWhatIsMeasured) {
       {"memory", R"("0")", UseMeasure::kMemory, 0},
       {"memory", R"("6123.5")", UseMeasure::kMemory, 6124},
       {"memory", R"("1e300")", UseMeasure::kMemory, 1 << 30},
+      {"temperature", R"("63")", UseMeasure::kCelsius, 63},
+      {"power", R"("401.3")", UseMeasure::kWatts, 402},
   };
   for (const Case& c : kCases) {
     const std::string labels = fmt::format(R"("UUID":"GPU-1","measure":"{}")", c.measure);

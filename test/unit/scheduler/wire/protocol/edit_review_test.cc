@@ -66,6 +66,31 @@ TEST(EditReviewTest, SaysWhatIsEdited) {
   }
 }
 
+TEST(EditReviewTest, SaysWhoEdits) {
+  const std::string quota = Quota(R"({"a":1})");
+  const std::string alice = R"("userInfo":{"username":"alice"},)";
+  struct Row {
+    std::string request;
+    const char* user;
+    const char* spec;
+    bool dry_run;
+  };
+  const Row rows[] = {
+      {alice + R"("operation":"CREATE","object":)" + quota, "alice", R"({"a":1})", false},
+      {alice + R"("operation":"UPDATE","dryRun":true,"oldObject":)" + Quota("{}") +
+           R"(,"object":)" + quota,
+       "alice", R"({"a":1})", true},
+      {R"("operation":"DELETE","oldObject":)" + quota, "", "", false},
+  };
+  for (const Row& row : rows) {
+    const auto ask = Read(Review(row.request));
+    ASSERT_TRUE(ask.ok() && *ask) << row.request << ask.status();
+    EXPECT_EQ((*ask)->user, row.user) << row.request;
+    EXPECT_EQ((*ask)->spec, row.spec) << row.request;
+    EXPECT_EQ((*ask)->dry_run, row.dry_run) << row.request;
+  }
+}
+
 TEST(EditReviewTest, ANumberThatIsNoneAgreesToNothing) {
   for (const char* value :
        {"\"\"", "\"all\"", "\"-3\"", "\"3 pods\"", "3", "\"99999999999999999999\""}) {
