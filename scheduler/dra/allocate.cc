@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <cstdint>
+#include <functional>
 #include <optional>
 #include <tuple>
 #include <utility>
@@ -42,6 +43,7 @@ struct Tally {
 struct Way {
   const RequestChoice* choice = nullptr;
   std::vector<std::optional<Match>> matches;  // by device
+  std::vector<bool> tried;                    // by bystander
   std::vector<int> all;                       // devices of allocationMode All
   int count = 0;
 };
@@ -158,6 +160,7 @@ class Search {
     Way& way = WayAt(place);
     way.choice = &choice;
     way.matches.resize(books_.devices.size());
+    way.tried.resize(books_.bystanders.size());
     way.count = static_cast<int>(std::min<int64_t>(choice.count, kMostResults + 1));
     if (selectors_.FindClass(choice.device_class) == nullptr) {
       Stop(Prediction::Kind::kAborts, place,
@@ -172,11 +175,14 @@ class Search {
                        pool.incomplete ? "incomplete" : "invalid: " + pool.invalid));
       return false;
     }
+    auto bystander = books_.bystanders.begin();
     for (int device = 0; device < static_cast<int>(books_.devices.size()); ++device) {
+      if (!PassBystanders(place, device, bystander)) return false;
       const std::optional<bool> match = Matches(place, device);
       if (!match) return false;
-      if (*match) way.all.push_back(device);
+      if (*match && CouldHold(place, choice, device)) way.all.push_back(device);
     }
+    if (!PassBystanders(place, static_cast<int>(books_.devices.size()), bystander)) return false;
     failure_in_doubt_ |= !doubt_.empty();
     way.count = static_cast<int>(way.all.size());
     return true;
@@ -198,6 +204,46 @@ class Search {
       if (verdict.match == Match::kUnknown) Doubt(place, std::move(verdict.why));
     }
     return *known != Match::kNo;
+  }
+
+  using Bystanders = std::vector<NodeBooks::Bystander>::const_iterator;
+  // Selectors are tried on devices of other nodes too where a slice has both; what they say does
+  // not count, but an error does. Those that come before `device`. False: the search is stopped.
+  bool PassBystanders(const Place& place, int device, Bystanders& next) {
+    Way& way = WayAt(place);
+    for (; next != books_.bystanders.end() && std::cmp_less_equal(next->place, device); ++next) {
+      const auto index = static_cast<std::size_t>(next - books_.bystanders.begin());
+      const bool in_use = next->taken && !way.choice->admin && !way.choice->all;
+      if (in_use || way.tried[index]) continue;
+      way.tried[index] = true;
+      const Pool& pool = books_.pools[static_cast<std::size_t>(next->pool)];
+      Verdict verdict = selectors_.Matches(*way.choice, *next->device, pool.driver);
+      if (verdict.match == Match::kError) {
+        Stop(Prediction::Kind::kAborts, place,
+             fmt::format("device {}: {}", next->device->name, verdict.why));
+        return false;
+      }
+      if (verdict.match == Match::kUnknown) Doubt(place, std::move(verdict.why));
+    }
+    return true;
+  }
+
+  // nullopt: the device cannot give the choice what it asks for.
+  std::optional<std::vector<Quantity>> ConsumedBy(const Place& place, const RequestChoice& choice,
+                                                  int device) {
+    const Device& object = *Book(device).device;
+    if (!choice.capacity.empty() && HasFractionalRange(object)) {
+      Doubt(place, "releases differ in how parts of a capacity are rounded");
+      failure_in_doubt_ = true;
+    }
+    return ConsumedOf(object, PoolOf(device).driver, choice.capacity);
+  }
+
+  // Would the device do if nobody else held a part of it?
+  bool CouldHold(const Place& place, const RequestChoice& choice, int device) {
+    const auto consumed = ConsumedBy(place, choice, device);
+    return consumed && std::ranges::equal(*consumed, Book(device).device->capacities,
+                                          std::less_equal<>(), {}, &Capacity::value);
   }
 
   Step Next(const Place& place) {
@@ -248,7 +294,11 @@ class Search {
 
   Step TryDevices(const Place& place, const Way& way) {
     Tally tally;
-    for (int device = place.start; device < static_cast<int>(books_.devices.size()); ++device) {
+    const int end = static_cast<int>(books_.devices.size());
+    auto bystander = std::ranges::lower_bound(
+        books_.bystanders, static_cast<std::size_t>(place.start), {}, &NodeBooks::Bystander::place);
+    for (int device = place.start; device < end; ++device) {
+      if (!PassBystanders(place, device, bystander)) return Step::kStop;
       // What is in use is not looked at any closer, so its selectors cannot fail.
       if (InUse(place, *way.choice, device)) continue;
       const std::optional<bool> match = Matches(place, device);
@@ -258,6 +308,7 @@ class Search {
       const Step step = TryDevice(place, *way.choice, device, tally);
       if (step != Step::kFailed) return step;
     }
+    if (!PassBystanders(place, end, bystander)) return Step::kStop;
     if (IsFurther(place)) Remember(place, WithTaken(place, *way.choice, tally).str());
     return Step::kFailed;
   }
@@ -285,8 +336,11 @@ class Search {
   Step TryDevice(const Place& place, const RequestChoice& choice, int device, Tally& tally) {
     const Device& object = *Book(device).device;
     const auto index = static_cast<std::size_t>(device);
-    const auto consumed = ConsumedOf(object, PoolOf(device).driver, choice.capacity);
-    if (!consumed || !HasCapacity(*consumed, left_[index])) {
+    const auto consumed = ConsumedBy(place, choice, device);
+    const bool is_small =
+        !consumed || !std::ranges::equal(*consumed, left_[index], std::less_equal<>());
+    // Of all devices, what is left of one is looked at last.
+    if (is_small && !choice.all) {
       ++tally.small;
       return Step::kFailed;
     }
@@ -317,6 +371,11 @@ class Search {
     if (answer == ClaimConstraints::Answer::kUnknown) {
       Doubt(place, fmt::format("device {} has a list where a constraint compares", object.name));
     }
+    if (is_small) {
+      constraints.RemoveLast(request.name, choice.name);
+      ++tally.small;
+      return Step::kFailed;
+    }
     // Before 1.37 one request may get the same device several times.
     if (object.shareable && !choice.all && choice.count > 1) {
       Doubt(place, "releases differ in how one request gets several shares");
@@ -331,16 +390,11 @@ class Search {
     return step;
   }
 
-  static bool HasCapacity(const std::vector<Quantity>& consumed,
-                          const std::vector<Quantity>& left) {
-    for (std::size_t i = 0; i < consumed.size(); ++i) {
-      if (consumed[i] > left[i]) return false;
-    }
-    return true;
-  }
-
   bool HasCounters(int device) const {
-    return std::ranges::all_of(Book(device).needs, [this](const DeviceBook::CounterUse& need) {
+    const DeviceBook& book = Book(device);
+    if (book.needs.empty()) return true;
+    if (books_.overdrawn[static_cast<std::size_t>(book.pool)]) return false;
+    return std::ranges::all_of(book.needs, [this](const DeviceBook::CounterUse& need) {
       return counters_[static_cast<std::size_t>(need.counter)] >= need.amount;
     });
   }

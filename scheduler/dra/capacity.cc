@@ -55,7 +55,9 @@ std::optional<std::vector<Quantity>> ConsumedOf(const Device& device, std::strin
   for (const CapacityAmount& ask : asked) {
     const std::string_view domain = ask.name.domain.empty() ? driver : ask.name.domain;
     const Capacity* capacity = FindCapacity(device, domain, ask.name.name);
-    if (capacity == nullptr) return std::nullopt;
+    if (capacity == nullptr || capacity->with_domain == ask.name.domain.empty()) {
+      return std::nullopt;
+    }
     wanted[static_cast<std::size_t>(capacity - device.capacities.data())] = ask.amount;
   }
   std::vector<Quantity> consumed;
@@ -73,6 +75,17 @@ std::optional<std::vector<Quantity>> ConsumedOf(const Device& device, std::strin
     consumed.push_back(*amount);
   }
   return consumed;
+}
+
+bool HasFractionalRange(const Device& device) {
+  const auto is_fraction = [](const std::optional<Quantity>& value) {
+    return value && !value->is_whole();
+  };
+  return std::ranges::any_of(device.capacities, [&](const Capacity& capacity) {
+    if (!capacity.policy || !capacity.policy->range) return false;
+    const RequestPolicy::Range& range = *capacity.policy->range;
+    return is_fraction(range.min) || is_fraction(range.max) || is_fraction(range.step);
+  });
 }
 
 }  // namespace tranche::dra

@@ -15,8 +15,13 @@
 namespace tranche::dra {
 
 // Parallel to Device::capacities. nullopt: the device does not have a capacity that is asked for,
-// or its policy does not allow the amount. Whether so much is left is the caller's to compare.
+// under the name that its slice writes (with its domain or without), or its policy does not allow
+// the amount. Whether so much is left is the caller's to compare.
 std::optional<std::vector<Quantity>> ConsumedOf(const Device& device, std::string_view driver,
                                                 std::span<const CapacityAmount> asked);
+
+// Does the policy of some capacity count in fractions? Releases differ in how these are rounded
+// (gate DRAFractionalCapacityRange).
+bool HasFractionalRange(const Device& device);
 
 }  // namespace tranche::dra

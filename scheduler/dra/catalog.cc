@@ -164,13 +164,12 @@ const NodeBooks& Catalog::BooksOn(const NodeView& node) {
   NodeEntry& entry = nodes_[name];
   // What a label decides may have changed with the node.
   if (!entry.stale && unbound_.empty()) return entry.books;
-  std::vector<Pool> pools = PoolsOf(SlicesFor(name), node);
+  const std::vector<const Slice*> slices = SlicesFor(name);
+  // A pool that gives nothing now may do so when its other slices change.
+  for (const Slice* slice : slices) users_[{slice->driver, slice->pool}].insert(name);
+  std::vector<Pool> pools = PoolsOf(slices, node);
   std::set<std::string> holders;
-  for (const Pool& pool : pools) {
-    const PoolName key(pool.driver, pool.name);
-    users_[key].insert(name);
-    holders.merge(HoldersOf(key));
-  }
+  for (const Pool& pool : pools) holders.merge(HoldersOf({pool.driver, pool.name}));
   std::vector<const Claim*> claims;
   for (const std::string& uid : holders) claims.push_back(&claims_.at(uid));
   entry.books = BooksOf(std::move(pools), Occupancy(claims));

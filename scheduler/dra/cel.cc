@@ -86,8 +86,10 @@ class Evaluator {
   }
 
   CelValue In(const CelNode& node) {
-    const CelValue wanted = Value(node.args[0]);
     const CelNode& list = At(node.args[1]);
+    // Nothing is in an empty list, whatever it is.
+    if (list.op == CelOp::kList && list.args.empty()) return CelBool(false);
+    const CelValue wanted = Value(node.args[0]);
     if (list.op != CelOp::kList) return InMap(wanted, Value(node.args[1]));
     CelValue found = CelBool(false);
     CelValue failed = wanted;
@@ -96,7 +98,9 @@ class Evaluator {
       if (value.failed() && failed.kind != Kind::kError) failed = value;
       if (failed.failed()) continue;
       const CelValue equal = CelEquals(wanted, value);
-      if (equal.failed() || equal.IsBool(true)) found = equal;
+      // What cannot be compared is not equal.
+      const bool counts = equal.kind == Kind::kUnknown || equal.IsBool(true);
+      if (counts && !found.IsBool(true)) found = equal;
     }
     return failed.failed() ? failed : found;
   }
@@ -224,7 +228,8 @@ class Evaluator {
         return CelEquals(args[0], args[1]);
       case CelOp::kNotEqual: {
         const CelValue equal = CelEquals(args[0], args[1]);
-        return equal.failed() ? equal : CelBool(equal.number == 0);
+        // What cannot be compared is not equal.
+        return equal.kind == Kind::kUnknown ? equal : CelBool(!equal.IsBool(true));
       }
       case CelOp::kLess:
       case CelOp::kLessOrEqual:

@@ -39,7 +39,7 @@ constexpr std::array kFunctions = {
     FunctionName{"isLessThan", CelFunction::kIsLessThan, true, 1},
     FunctionName{"add", CelFunction::kQuantityAdd, true, 1},
     FunctionName{"sub", CelFunction::kQuantitySub, true, 1},
-    FunctionName{"sign", CelFunction::kSign, true, 0},
+    FunctionName{"sign", CelFunction::kSign, false, 1},
     FunctionName{"isInteger", CelFunction::kIsInteger, true, 0},
     FunctionName{"asInteger", CelFunction::kAsInteger, true, 0},
     FunctionName{"major", CelFunction::kMajor, true, 0},

@@ -21,7 +21,12 @@ CelValue CelEquals(const CelValue& left, const CelValue& right) {
       right.kind == Kind::kNothing || IsMap(left) || IsMap(right)) {
     return CelUnknown("equality of optional values or maps");
   }
-  if (left.kind != right.kind) return CelBool(false);
+  if (left.kind != right.kind) {
+    // Of these types the value on the left refuses any other but null.
+    const bool refuses = left.kind == Kind::kQuantity || left.kind == Kind::kSemver;
+    if (refuses && right.kind != Kind::kNull) return CelError(kNotCompared);
+    return CelBool(false);
+  }
   switch (left.kind) {
     case Kind::kString:
       return CelBool(left.text == right.text);

@@ -75,7 +75,8 @@ inline CelValue CelVersion(const Semver& version) {
   return value;
 }
 
-// Equality over all types: values of different types differ. Order within one type only.
+// Equality over all types: values of different types differ, except that a quantity or a version on
+// the left makes it an error. Order within one type only.
 CelValue CelEquals(const CelValue& left, const CelValue& right);
 // -1, 0, 1 as kInt.
 CelValue CelOrder(const CelValue& left, const CelValue& right);

@@ -1,6 +1,7 @@
 #include "scheduler/dra/free.h"
 
 #include <algorithm>
+#include <cstddef>
 #include <utility>
 
 namespace tranche::dra {
@@ -63,6 +64,8 @@ std::vector<Quantity> CapacityLeft(const Device& device, const Occupancy::Use* u
 }
 
 bool HasCounters(const NodeBooks& books, const DeviceBook& device) {
+  if (device.needs.empty()) return true;
+  if (books.overdrawn[static_cast<std::size_t>(device.pool)]) return false;
   return std::ranges::all_of(device.needs, [&books](const DeviceBook::CounterUse& need) {
     return books.counters[static_cast<std::size_t>(need.counter)] >= need.amount;
   });
@@ -97,9 +100,12 @@ const Occupancy::Use* Occupancy::Find(const DeviceId& id) const {
 NodeBooks BooksOf(std::vector<Pool> pools, const Occupancy& occupancy) {
   NodeBooks books;
   books.pools = std::move(pools);
+  books.overdrawn.resize(books.pools.size());
   for (std::size_t p = 0; p < books.pools.size(); ++p) {
     const Pool& pool = books.pools[p];
     if (!pool.usable()) continue;
+    const auto first_counter = static_cast<std::ptrdiff_t>(books.counters.size());
+    const std::size_t first_device = books.devices.size();
     const CounterIndex index = AddCounters(pool, books.counters);
     for (const Device* device : pool.devices) {
       const Occupancy::Use* use = occupancy.Find({pool.driver, pool.name, device->name});
@@ -116,6 +122,13 @@ NodeBooks BooksOf(std::vector<Pool> pools, const Occupancy& occupancy) {
       if (occupancy.Find({pool.driver, pool.name, device->name}) != nullptr) {
         Take(NeedsOf(*device, index), books.counters);
       }
+    }
+    books.overdrawn[p] = std::any_of(books.counters.begin() + first_counter, books.counters.end(),
+                                     [](Quantity left) { return left < Quantity(); });
+    for (const Pool::Bystander& bystander : pool.bystanders) {
+      const Occupancy::Use* use = occupancy.Find({pool.driver, pool.name, bystander.device->name});
+      books.bystanders.push_back({bystander.device, static_cast<int>(p),
+                                  first_device + bystander.place, use != nullptr && use->whole});
     }
   }
   return books;

@@ -7,6 +7,7 @@
 // Source: dra facts sections 2 and 5.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <map>
 #include <span>
@@ -64,6 +65,15 @@ struct NodeBooks {
   std::vector<Pool> pools;
   std::vector<DeviceBook> devices;  // of usable pools, in allocation order
   std::vector<Quantity> counters;   // what is left; below zero: taken twice
+  // Devices of other nodes on which selectors are tried as well, in allocation order.
+  struct Bystander {
+    const Device* device = nullptr;
+    int pool = 0;           // of NodeBooks::pools
+    std::size_t place = 0;  // how many of `devices` come before it
+    bool taken = false;
+  };
+  std::vector<Bystander> bystanders;
+  std::vector<bool> overdrawn;  // by pool: some counter is below zero, and none may be taken
 };
 
 // The slices behind `pools` must outlive the books.

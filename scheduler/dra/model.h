@@ -68,6 +68,8 @@ struct Capacity {
   QualifiedName name;
   Quantity value;
   std::optional<RequestPolicy> policy;
+  // The slice wrote the domain of the name. Who asks for an amount must write it the same way.
+  bool with_domain = false;
   friend bool operator==(const Capacity&, const Capacity&) = default;
 };
 

@@ -23,30 +23,58 @@ bool IsForNode(const Slice& slice, const NodeView& node) {
                              [&node](const Device& device) { return Chooses(device.node, node); });
 }
 
-// The slices of each pool's highest generation, by name.
-std::map<std::pair<std::string, std::string>, SliceList> NewestByPool(
-    std::span<const Slice* const> slices) {
-  std::map<std::pair<std::string, std::string>, SliceList> pools;
+using PoolId = std::pair<std::string, std::string>;  // driver, name
+
+// Slices of a pool.
+struct Parts {
+  SliceList here;  // for the node, of the highest generation that it has slices of
+  SliceList all;
+};
+
+std::map<PoolId, Parts> PartsByPool(std::span<const Slice* const> slices, const NodeView& node) {
+  std::map<PoolId, Parts> pools;
   for (const Slice* slice : slices) {
-    SliceList& newest = pools[{slice->driver, slice->pool}];
-    if (!newest.empty() && slice->generation < newest.front()->generation) continue;
-    if (!newest.empty() && slice->generation > newest.front()->generation) newest.clear();
-    newest.push_back(slice);
+    Parts& parts = pools[{slice->driver, slice->pool}];
+    parts.all.push_back(slice);
+    if (!IsForNode(*slice, node)) continue;
+    SliceList& here = parts.here;
+    if (!here.empty() && slice->generation < here.front()->generation) continue;
+    if (!here.empty() && slice->generation > here.front()->generation) here.clear();
+    here.push_back(slice);
   }
-  for (auto& [id, list] : pools) {
-    std::sort(list.begin(), list.end(),
-              [](const Slice* left, const Slice* right) { return left->name < right->name; });
+  const auto by_name = [](const Slice* left, const Slice* right) {
+    return left->name < right->name;
+  };
+  for (auto& [id, parts] : pools) {
+    std::sort(parts.here.begin(), parts.here.end(), by_name);
+    std::sort(parts.all.begin(), parts.all.end(), by_name);
   }
   return pools;
 }
 
-void Collect(const SliceList& slices, const NodeView& node, Pool& pool) {
-  for (const Slice* slice : slices) {
-    const bool per_device = slice->node.kind == NodeChoice::Kind::kPerDevice;
-    const bool whole_slice = !per_device && Chooses(slice->node, node);
-    for (const Device& device : slice->devices) {
-      const bool here = per_device ? Chooses(device.node, node) : whole_slice;
-      (here ? pool.devices : pool.elsewhere).push_back(&device);
+bool IsComplete(const SliceList& slices) {
+  return std::cmp_equal(slices.size(), slices.front()->slice_count);
+}
+
+void CollectHere(const Slice& slice, const NodeView& node, Pool& pool) {
+  const bool per_device = slice.node.kind == NodeChoice::Kind::kPerDevice;
+  for (const Device& device : slice.devices) {
+    if (!per_device || Chooses(device.node, node)) {
+      pool.devices.push_back(&device);
+    } else {
+      pool.bystanders.push_back({&device, pool.devices.size()});
+      pool.elsewhere.push_back(&device);
+    }
+  }
+}
+
+// `counting`: all slices of the pool that count, those of `here` among them.
+void Collect(const SliceList& here, const SliceList& counting, const NodeView& node, Pool& pool) {
+  for (const Slice* slice : counting) {
+    if (std::ranges::find(here, slice) != here.end()) {
+      CollectHere(*slice, node, pool);
+    } else {
+      for (const Device& device : slice->devices) pool.elsewhere.push_back(&device);
     }
     for (const CounterSet& set : slice->counters) pool.counters.push_back(&set);
   }
@@ -75,9 +103,16 @@ std::string UnknownCounter(const Pool& pool, const Device& device) {
   return {};
 }
 
+// Devices of slices for the node, its own first.
+std::vector<const Device*> Listed(const Pool& pool) {
+  std::vector<const Device*> listed = pool.devices;
+  for (const Pool::Bystander& bystander : pool.bystanders) listed.push_back(bystander.device);
+  return listed;
+}
+
 std::string WhyInvalid(const Pool& pool) {
   std::set<std::string_view> names;
-  for (const Device* device : pool.devices) {
+  for (const Device* device : Listed(pool)) {
     if (!names.insert(device->name).second) {
       return fmt::format("two devices named {}", device->name);
     }
@@ -96,7 +131,7 @@ std::string WhyInvalid(const Pool& pool) {
 }
 
 bool HasConditions(const Pool& pool) {
-  return std::ranges::any_of(pool.devices,
+  return std::ranges::any_of(Listed(pool),
                              [](const Device* device) { return device->conditional; });
 }
 
@@ -123,17 +158,25 @@ bool Reaches(const Allocation& allocation, const NodeView& node) {
 
 std::vector<Pool> PoolsOf(std::span<const Slice* const> slices, const NodeView& node) {
   std::vector<Pool> pools;
-  for (const auto& [id, newest] : NewestByPool(slices)) {
-    const bool for_node = std::ranges::any_of(newest, [&node](const Slice* slice) {
-      return !slice->devices.empty() && IsForNode(*slice, node);
-    });
-    if (!for_node) continue;
+  for (const auto& [id, parts] : PartsByPool(slices, node)) {
+    if (parts.here.empty()) continue;
+    const int64_t generation = parts.here.front()->generation;
+    SliceList counting = parts.here;
+    if (!IsComplete(counting)) {
+      counting = parts.all;
+      const auto is_newer = [generation](const Slice* slice) {
+        return slice->generation > generation;
+      };
+      if (std::ranges::any_of(counting, is_newer)) continue;
+      std::erase_if(counting,
+                    [generation](const Slice* slice) { return slice->generation < generation; });
+    }
     Pool& pool = pools.emplace_back();
     pool.driver = id.first;
     pool.name = id.second;
-    pool.incomplete = std::cmp_not_equal(newest.size(), newest.front()->slice_count);
+    pool.incomplete = !IsComplete(counting);
     if (pool.incomplete) continue;
-    Collect(newest, node, pool);
+    Collect(parts.here, counting, node, pool);
     pool.invalid = WhyInvalid(pool);
   }
   std::stable_partition(pools.begin(), pools.end(),

@@ -68,7 +68,7 @@ ELSEWHERE = [Elsewhere(*row) for row in (
     ("^test/cli/", r"test/cli/run\.py", "test/cli/run.py"),
     ("^test/docs/", r"test/docs/run\.py", "test/docs/run.py"),
     ("^test/(page|tls|monitoring)/", r"test/\w+/run\.(py|sh)", BUILDS),
-    ("^test/(card|kubelet|nvidia)/", "", BY_HAND + "with a card, as root or for hours"),
+    ("^test/(allocator|card|kubelet|nvidia)/", "", BY_HAND + "with a card, as root or for hours"),
     ("^test/plants/", r"test/plants/run\.py", BY_HAND + "for hours"),
     ("^test/(e2e|charts)/|^bench/", r"go test|build\.sh", BUILDS),
     ("^test/torture/", r"torture_tests", BUILDS),

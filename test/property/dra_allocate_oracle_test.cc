@@ -136,7 +136,11 @@ class Oracle {
       std::size_t count = static_cast<std::size_t>(choice.count);
       if (choice.all) {
         count = 0;
-        for (const Device& device : scene_.slice.devices) count += Matches(choice, device) ? 1 : 0;
+        for (const Device& device : scene_.slice.devices) {
+          const bool suits =
+              Matches(choice, device) && Taken(choice, device) <= device.capacities[0].value;
+          count += suits ? 1 : 0;
+        }
         if (count == 0) continue;
       }
       if (Devices(claim, request, i, 0, count)) return true;
@@ -201,11 +205,11 @@ class Oracle {
     return CountersHold(exclusive, shares, touched) && ConstraintsHold();
   }
 
-  // A counter may be overdrawn by what others hold, as long as nothing new needs it.
+  // Counters may be overdrawn by what others hold, as long as nothing new takes any.
   bool CountersHold(const std::vector<int>& exclusive, const std::vector<int>& shares,
                     const std::set<std::size_t>& touched) const {
     std::map<std::string, Quantity> used;
-    std::set<std::string> needed;
+    bool takes = false;
     for (std::size_t index = 0; index < exclusive.size(); ++index) {
       if (exclusive[index] + shares[index] == 0) continue;
       for (const CounterSet& use : scene_.slice.devices[index].consumes) {
@@ -214,12 +218,12 @@ class Oracle {
           const bool was_held = std::ranges::any_of(scene_.holders, [&](const Claim& holder) {
             return holder.allocation->devices[0].id.device == fmt::format("d{}", index);
           });
-          if (touched.contains(index) && !was_held) needed.insert(counter.name);
+          takes |= touched.contains(index) && !was_held;
         }
       }
     }
     return std::ranges::all_of(scene_.slice.counters[0].counters, [&](const Counter& counter) {
-      return !needed.contains(counter.name) || used[counter.name] <= counter.value;
+      return !takes || used[counter.name] <= counter.value;
     });
   }
 

@@ -159,6 +159,7 @@ class SliceDecoder {
       const std::string path = fmt::format("{} {}", where, field.key);
       dra::Capacity capacity;
       capacity.name = QualifiedNameOf(field.key, slice_.driver);
+      capacity.with_domain = field.key.find('/') != std::string_view::npos;
       capacity.value = ReadQuantity(*object, "value", path, reader_).value_or(dra::Quantity());
       if (const auto policy = reader_.ReadObject(*object, "requestPolicy", path)) {
         capacity.policy = ReadPolicy(*policy, path);

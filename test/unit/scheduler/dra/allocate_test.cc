@@ -198,6 +198,65 @@ TEST(Allocate, AllDevicesOrNone) {
   EXPECT_THAT(Scene(incomplete).Text({OneGpu()}), HasSubstr("no: team/c gpu"));
 }
 
+// All devices of a capacity are those that are large enough.
+TEST(Allocate, AllDevicesThatCouldGiveTheCapacity) {
+  RequestChoice all = Choice("mig.nvidia.com");
+  all.all = true;
+  all.capacity = {{{"", "memory"}, Mib(10000)}};
+  const Claim claim = ClaimOf("c", {Asks("all", all)});
+  EXPECT_EQ(Scene(MixedNode()).Text({claim}), "all=gpu-0-mig-9-0-4");
+  all.capacity[0].amount = Mib(100000);
+  EXPECT_EQ(Scene(MixedNode()).Text({ClaimOf("c", {Asks("all", all)})}),
+            "no: team/c all: no device matches");
+}
+
+// What is left of a device is looked at behind the constraints, which are an error.
+TEST(Allocate, AConstraintAgainstAllComesBeforeWhatIsLeft) {
+  Slice slice = MixedNode();
+  for (Device& device : slice.devices) device.shareable = true;
+  RequestChoice all = Choice("mig.nvidia.com");
+  all.all = true;
+  Claim claim = ClaimOf("c", {Asks("all", all)});
+  claim.constraints = {{{}, {std::string(kGpuDriver), "profile"}, false}};
+  EXPECT_THAT(Scene(slice).HoldsShare("gpu-0-mig-19-4-1", 4864).Text({claim}),
+              HasSubstr("aborts: team/c all: device gpu-0-mig-19-4-1 would break a constraint"));
+}
+
+// kube-scheduler gives a pod up on an error on a device that the node cannot even use.
+TEST(Allocate, SelectorsAreTriedOnDevicesOfOtherNodesOfASlice) {
+  Slice slice = NodeSlice("n1", {GpuDevice("gpu-0", "GPU-a", "NVIDIA L4", 1000),
+                                 GpuDevice("gpu-1", "GPU-b", "NVIDIA L4", 1000)});
+  slice.node.kind = NodeChoice::Kind::kPerDevice;
+  for (Device& device : slice.devices) device.node.kind = NodeChoice::Kind::kName;
+  slice.devices[0].node.name = NodeName("n2");
+  slice.devices[1].node.name = NodeName("n1");
+  slice.devices[1].attributes.push_back({{std::string(kGpuDriver), "rank"}, int64_t{1}});
+  Sort(slice.devices[1]);
+  const Claim claim = ClaimOf(
+      "c",
+      {Asks("gpu", Choice("gpu.nvidia.com", {"device.attributes['gpu.nvidia.com'].rank == 1"}))});
+  EXPECT_EQ(Scene(slice).Text({claim}), "aborts: team/c gpu: device gpu-0: no attribute rank");
+  EXPECT_EQ(Scene(slice).Holds({"gpu-0"}).Text({claim}), "gpu=gpu-1") << "it is in use";
+  std::swap(slice.devices[0], slice.devices[1]);
+  EXPECT_EQ(Scene(slice).Text({claim}), "gpu=gpu-1") << "it is not come to";
+  slice.devices[1].name = "gpu-1";
+  slice.devices[0].name = "gpu-0";
+  RequestChoice all = claim.requests[0].choices[0];
+  all.all = true;
+  EXPECT_THAT(Scene(slice).Text({ClaimOf("c", {Asks("gpu", all)})}), HasSubstr("aborts"));
+}
+
+TEST(Allocate, FractionsOfACapacityAreADoubt) {
+  Device device = GpuDevice("gpu-0", "GPU-a", "NVIDIA L4", 1000);
+  device.shareable = true;
+  device.capacities[0].policy.emplace();
+  device.capacities[0].policy->range = {Quantity::Milli(500), std::nullopt, Quantity::Milli(500)};
+  RequestChoice choice = Choice("gpu.nvidia.com");
+  choice.capacity = {{{"", "memory"}, Mib(1)}};
+  EXPECT_THAT(Scene(NodeSlice("n1", {device})).Text({ClaimOf("c", {Asks("gpu", choice)})}),
+              HasSubstr("unknown: team/c gpu: releases differ"));
+}
+
 TEST(Allocate, AdminAccessSeesWhatOthersHold) {
   RequestChoice admin = Choice("gpu.nvidia.com");
   admin.admin = true;
@@ -230,6 +289,9 @@ TEST(Allocate, PlacementsOfDynamicMigShareCounters) {
   EXPECT_THAT(Scene(slice).Text({OneMig("2g.10gb", 3), OneMig("3g.20gb")}),
               HasSubstr("2 devices match, 2 without free counters"));
   EXPECT_EQ(Scene(slice).Holds({"3g-0"}).Text({OneMig("2g.10gb")}), "mig=2g-4");
+  // Of a pool with a counter below zero nothing more is taken that counts.
+  EXPECT_THAT(Scene(slice).Holds({"3g-0", "2g-0"}).Text({OneMig("2g.10gb")}),
+              HasSubstr("without free counters"));
 }
 
 class Shared : public testing::Test {

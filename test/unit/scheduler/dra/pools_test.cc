@@ -59,11 +59,40 @@ TEST(Pools, APoolBeingPublishedAgainIsIncomplete) {
 }
 
 TEST(Pools, ANewGenerationWithoutTheNodeTakesItsDevicesAway) {
-  std::vector<Slice> slices = {Part("a", 1, 1, {Named("gpu-0")}),
+  std::vector<Slice> slices = {Part("a", 1, 2, {Named("gpu-0")}),
                                Part("b", 2, 1, {Named("gpu-0")})};
   slices[1].node.name = NodeName("n2");
   EXPECT_THAT(Gather(slices, {"n1"}), IsEmpty());
   EXPECT_EQ(Gather(slices, {"n2"}).size(), 1U);
+  // As many as there should be are not held against those of other nodes.
+  slices[0].slice_count = 1;
+  ASSERT_EQ(Gather(slices, {"n1"}).size(), 1U);
+  EXPECT_TRUE(Gather(slices, {"n1"})[0].usable());
+}
+
+// Counters alone make a pool one of the node, and one that lacks slices counts there.
+TEST(Pools, ASliceWithoutDevicesIsOfItsNode) {
+  const std::vector<Slice> slices = {Part("a", 1, 2, {})};
+  ASSERT_EQ(Gather(slices, {"n1"}).size(), 1U);
+  EXPECT_TRUE(Gather(slices, {"n1"})[0].incomplete);
+}
+
+TEST(Pools, DevicesOfOtherNodesStandBesideThoseOfTheNode) {
+  std::vector<Slice> slices = {Part("a", 1, 1, {Named("gpu-0"), Named("gpu-1"), Named("gpu-2")})};
+  slices[0].node.kind = NodeChoice::Kind::kPerDevice;
+  for (Device& device : slices[0].devices) {
+    device.node.kind = NodeChoice::Kind::kName;
+    device.node.name = NodeName(device.name == "gpu-1" ? "n2" : "n1");
+  }
+  const std::vector<Pool> pools = Gather(slices, {"n1"});
+  ASSERT_EQ(pools.size(), 1U);
+  EXPECT_THAT(Names(pools[0].devices), ElementsAre("gpu-0", "gpu-2"));
+  ASSERT_EQ(pools[0].bystanders.size(), 1U);
+  EXPECT_EQ(pools[0].bystanders[0].device->name, "gpu-1");
+  EXPECT_EQ(pools[0].bystanders[0].place, 1U);
+  // Their names count as well.
+  slices[0].devices[1].name = "gpu-0";
+  EXPECT_EQ(Gather(slices, {"n1"})[0].invalid, "two devices named gpu-0");
 }
 
 TEST(Pools, NodesAreChosenInFourWays) {

@@ -131,6 +131,28 @@ TEST(Capacity, RoundsAsThePolicySays) {
   }
 }
 
+TEST(Capacity, IsAskedForByTheNameItsSliceWrites) {
+  Device device;
+  device.capacities = {{{"d.com", "memory"}, Quantity::Whole(4), std::nullopt}};
+  const std::vector<CapacityAmount> bare = {{{"", "memory"}, Quantity::Whole(1)}};
+  const std::vector<CapacityAmount> full = {{{"d.com", "memory"}, Quantity::Whole(1)}};
+  EXPECT_TRUE(ConsumedOf(device, "d.com", bare));
+  EXPECT_FALSE(ConsumedOf(device, "d.com", full));
+  device.capacities[0].with_domain = true;
+  EXPECT_FALSE(ConsumedOf(device, "d.com", bare));
+  EXPECT_TRUE(ConsumedOf(device, "d.com", full));
+}
+
+TEST(Capacity, FractionsOfARangeAreNoted) {
+  Device device;
+  device.capacities = {{{"d.com", "shares"}, Quantity::Whole(4), RequestPolicy()}};
+  EXPECT_FALSE(HasFractionalRange(device));
+  device.capacities[0].policy->range = {Quantity::Whole(1), std::nullopt, Quantity::Whole(1)};
+  EXPECT_FALSE(HasFractionalRange(device));
+  device.capacities[0].policy->range->step = Quantity::Milli(100);
+  EXPECT_TRUE(HasFractionalRange(device));
+}
+
 TEST(Quantity, SaturatesInsteadOfStopping) {
   const Quantity most = Quantity::Milli(INT64_MAX);
   EXPECT_EQ(most + most, most);
