@@ -59,7 +59,7 @@ type Device struct {
 
 func main() {
 	log.SetFlags(0)
-	states := flag.Int("states", 0, "how many lines each part must have; 0: any number")
+	states := flag.Int("states", 0, "how many lines each part must have at least")
 	show := flag.Int("show", 5, "how many differences to print in full")
 	flag.Parse()
 	table, err := judgeAll(os.Stdin, *show)

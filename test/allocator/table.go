@@ -64,12 +64,12 @@ func (t *Table) Add(part string, verdict Verdict) {
 	}
 }
 
-// Agrees is false where the two differ, where nothing was tried, and where a part has not the lines
-// that it should have.
+// Agrees is false where the two differ, where nothing was tried, and where a part has fewer lines
+// than it should have.
 func (t *Table) Agrees(states int) bool {
 	good := len(t.lines) > 0
 	for part, row := range t.counts {
-		good = good && (states == 0 || t.lines[part] == states)
+		good = good && t.lines[part] >= states
 		for outcome, count := range row {
 			good = good && (count == 0 || !Outcome(outcome).isWrong())
 		}

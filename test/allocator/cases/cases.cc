@@ -35,6 +35,8 @@ constexpr Mix kMixes[] = {
     {"all", 30, 30, 20, 40, 30},
 };
 
+constexpr int kExpressionsAState = 10;
+
 // The value, or the end: a writer of wrong objects tests nothing.
 template <typename Value, typename Decode>
 Value Decoded(const std::string& json, Decode decode) {
@@ -220,7 +222,7 @@ int Main(int argc, char** argv) {
       PrintState(world, mix.name);
       if (mix.name == "plain") PrintResource(world, dice);
     }
-    PrintExpression(dice);
+    for (int i = 0; i < kExpressionsAState; ++i) PrintExpression(dice);
   }
   return 0;
 }
