@@ -21,7 +21,10 @@ class Evaluator {
   Evaluator(const CelTree& tree, const Device& device, std::string_view driver)
       : tree_(tree), device_(device), driver_(driver) {}
 
-  CelValue Evaluate() { return Value(tree_.root); }
+  CelValue Evaluate() {
+    CelValue value = Value(tree_.root);
+    return end_.failed() ? end_ : value;
+  }
 
  private:
   const CelNode& At(int node) const { return tree_.nodes[static_cast<std::size_t>(node)]; }
@@ -102,7 +105,20 @@ class Evaluator {
       const bool counts = equal.kind == Kind::kUnknown || equal.IsBool(true);
       if (counts && !found.IsBool(true)) found = equal;
     }
-    return failed.failed() ? failed : found;
+    if (failed.failed()) return failed;
+    // Lists of constants alone are looked up by a hash. Versions have none, and who asks for it
+    // ends the whole evaluation.
+    const bool constant = std::ranges::all_of(list.args, [this](int e) { return IsConstant(e); });
+    if (constant && wanted.Is(Kind::kSemver)) {
+      return end_ = CelError("a version in a list of constants");
+    }
+    return found;
+  }
+
+  bool IsConstant(int index) const {
+    const CelNode& node = At(index);
+    if (node.op == CelOp::kNegate) return At(node.args[0]).op == CelOp::kInt;
+    return node.op == CelOp::kBool || node.op == CelOp::kInt || node.op == CelOp::kString;
   }
 
   CelValue InMap(const CelValue& wanted, const CelValue& map) {
@@ -345,7 +361,9 @@ class Evaluator {
         const Quantity other =
             arg.kind == Kind::kInt ? Quantity::Whole(arg.number) : Quantity::Milli(arg.number);
         const Quantity sum = function == CelFunction::kQuantityAdd ? value + other : value - other;
-        return CelNumber(Kind::kQuantity, sum.milli());
+        CelValue computed = CelNumber(Kind::kQuantity, sum.milli());
+        computed.computed = true;
+        return computed;
       }
       default:
         return CelError(kNoOverload);
@@ -421,6 +439,7 @@ class Evaluator {
   const Device& device_;
   std::string_view driver_;
   std::deque<std::string> texts_;  // made on the way; their places stay
+  CelValue end_;                   // an error that nothing absorbs
 };
 
 }  // namespace

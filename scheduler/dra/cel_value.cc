@@ -27,6 +27,7 @@ CelValue CelEquals(const CelValue& left, const CelValue& right) {
     if (refuses && right.kind != Kind::kNull) return CelError(kNotCompared);
     return CelBool(false);
   }
+  if (right.computed) return CelError(kNotCompared);
   switch (left.kind) {
     case Kind::kString:
       return CelBool(left.text == right.text);

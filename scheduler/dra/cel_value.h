@@ -31,6 +31,7 @@ struct CelValue {
   };
   Kind kind = Kind::kNull;
   bool optional = false;  // the value is in an optional
+  bool computed = false;  // kQuantity: by add() or sub()
   int64_t number = 0;     // of kBool, kInt, kQuantity (thousandths)
   std::string_view text;
   std::string_view note;
@@ -76,7 +77,8 @@ inline CelValue CelVersion(const Semver& version) {
 }
 
 // Equality over all types: values of different types differ, except that a quantity or a version on
-// the left makes it an error. Order within one type only.
+// the left makes it an error, as does a computed quantity to the right of another. Order within one
+// type only.
 CelValue CelEquals(const CelValue& left, const CelValue& right);
 // -1, 0, 1 as kInt.
 CelValue CelOrder(const CelValue& left, const CelValue& right);

@@ -1,15 +1,12 @@
-// tranche-allocator-cases SEED STATES [SLICES]: random devices and claims, and what Tranche
-// foresees.
+// tranche-allocator-cases SEED STATES: random devices and claims, and what Tranche foresees.
 //
 // One JSON object a line: the objects that the API shows and what is concluded from them, for
-// test/allocator's judge to hold against Kubernetes' own allocator. SLICES is a file with a
-// ResourceSlice a line, which real drivers published: then claims are drawn for those alone.
+// test/allocator's judge to hold against Kubernetes' own allocator.
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
 #include <algorithm>
 #include <cstdlib>
-#include <fstream>
 #include <iostream>
 #include <string>
 #include <string_view>
@@ -179,39 +176,13 @@ void PrintExpression(Dice& dice) {
              Quoted(verdict.why));
 }
 
-void PrintPublished(Dice& dice, const char* file, long states) {
-  World published;
-  std::ifstream in(file);
-  for (std::string line; std::getline(in, line);) {
-    const auto slice = Decoded<dra::Slice>(line, wire::DecodeSlice);
-    if (slice.node.kind == dra::NodeChoice::Kind::kName) {
-      published.nodes.push_back({slice.node.name.str(), {}});
-    }
-    DrawnSlice& drawn = published.drawn.emplace_back(slice.driver, slice.pool);
-    for (const dra::Device& device : slice.devices)
-      drawn.devices.push_back({device.name, "", false, {}});
-    published.slices.push_back(std::move(line));
-  }
-  for (long done = 0; done < states; ++done) {
-    World world = published;
-    DrawClasses(dice, world);
-    DrawHolders(dice, world);
-    DrawClaims(dice, kMixes[0], world);
-    PrintState(world, "published");
-  }
-}
-
 int Main(int argc, char** argv) {
-  if (argc != 3 && argc != 4) {
-    std::cerr << "usage: tranche-allocator-cases SEED STATES [SLICES]\n";
+  if (argc != 3) {
+    std::cerr << "usage: tranche-allocator-cases SEED STATES\n";
     return 2;
   }
   Dice dice(std::strtoull(argv[1], nullptr, 10));
   const long states = std::strtol(argv[2], nullptr, 10);
-  if (argc == 4) {
-    PrintPublished(dice, argv[3], states);
-    return 0;
-  }
   for (long done = 0; done < states; ++done) {
     for (const Mix& mix : kMixes) {
       World world;

@@ -81,7 +81,10 @@ Texts DrawCapacities(Dice& dice, std::string_view driver, DrawnDevice& device) {
   const auto add = [&](std::string_view name, int whole, const std::string& unit,
                        const std::string& policy) {
     if (dice.OneIn(8)) return;
-    DrawnCapacity capacity{Name(dice, driver, name), whole, unit};
+    // A device that is published again writes its names as it did before.
+    const bool full = device.name.back() == '3';
+    DrawnCapacity capacity{full ? fmt::format("{}/{}", driver, name) : std::string(name), whole,
+                           unit};
     fields.push_back(
         fmt::format(R"("{}":{{"value":"{}{}"{}}})", capacity.name, whole, unit, policy));
     device.capacities.push_back(std::move(capacity));

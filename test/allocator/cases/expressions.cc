@@ -111,6 +111,10 @@ class ExpressionDraw {
     return dice_.OneIn(3) ? fmt::format("{}['{}']", map, dice_.Pick(kNames))
                           : fmt::format("{}.{}", map, dice_.Pick(kNames));
   }
+  // One that most devices have.
+  std::string Named(std::string_view name) {
+    return fmt::format("device.attributes['gpu.nvidia.com'].{}", name);
+  }
   std::string Optional() {
     switch (dice_.Below(4)) {
       case 0:
@@ -160,7 +164,8 @@ class ExpressionDraw {
   }
 
   std::string Text(int depth) {
-    if (depth <= 0) return dice_.OneIn(3) ? Attribute() : fmt::format("'{}'", dice_.Pick(kTexts));
+    if (depth <= 0 && dice_.OneIn(2)) return fmt::format("'{}'", dice_.Pick(kTexts));
+    if (depth <= 0) return dice_.OneIn(3) ? Attribute() : Named(dice_.Pick(kTextNames));
     switch (dice_.Below(6)) {
       case 0:
         return "device.driver";
@@ -175,7 +180,8 @@ class ExpressionDraw {
     }
   }
   std::string Number(int depth) {
-    if (depth <= 0) return dice_.OneIn(2) ? Attribute() : std::to_string(dice_.Between(-3, 6));
+    if (depth <= 0 && dice_.OneIn(2)) return std::to_string(dice_.Between(-2, 5));
+    if (depth <= 0) return dice_.OneIn(3) ? Attribute() : Named("index");
     switch (dice_.Below(9)) {
       case 0:
         return fmt::format("({} {} {})", Number(depth - 1), dice_.Pick(kSigns), Number(0));
@@ -237,6 +243,7 @@ class ExpressionDraw {
                                                   "resource.kubernetes.io", "absent.example.com"};
   static constexpr std::string_view kNames[] = {
       "type", "profile", "productName", "index", "healthy", "driverVersion", "numaNode", "absent"};
+  static constexpr std::string_view kTextNames[] = {"type", "profile", "productName"};
   static constexpr std::string_view kCapacities[] = {"memory", "memory", "shares",
                                                      "multiprocessors"};
   static constexpr std::string_view kTexts[] = {
