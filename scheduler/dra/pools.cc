@@ -68,10 +68,12 @@ void CollectHere(const Slice& slice, const NodeView& node, Pool& pool) {
   }
 }
 
-// `counting`: all slices of the pool that count, those of `here` among them.
+// `counting`: all slices of the pool that count, those of `here` among them, in the same order.
 void Collect(const SliceList& here, const SliceList& counting, const NodeView& node, Pool& pool) {
+  auto own = here.begin();
   for (const Slice* slice : counting) {
-    if (std::ranges::find(here, slice) != here.end()) {
+    if (own != here.end() && *own == slice) {
+      ++own;
       CollectHere(*slice, node, pool);
     } else {
       for (const Device& device : slice->devices) pool.elsewhere.push_back(&device);

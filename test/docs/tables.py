@@ -47,7 +47,7 @@ ELSEWHERE = [Elsewhere(*row) for row in (
     ("^scheduler/docs/migration", r"^kubectl (apply -f kueue|patch gpuquota)",
      "test/e2e/beside_kueue_test.go"),
     ("", r"^kubectl .*(get pods|logs|delete)", NOBODY + "nothing of it is ours"),
-    ("", r"^helm (install|upgrade|uninstall) ",
+    ("", r"^helm (install|test|upgrade|uninstall) ",
      NOBODY + "test/charts renders with Helm's library, and knows the values of the chart"),
 
     # What wants other programs.
