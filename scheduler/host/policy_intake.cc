@@ -74,14 +74,14 @@ void PolicyIntake::TakeReclaim(const PolicyObject& object) {
   found_reclaims_[object.name] = *std::move(reclaim);
 }
 
-void PolicyIntake::Changed(PolicyObject object) {
-  if (object.kind == "PodDisruptionBudget") return TakeDisruptionBudget(object);
-  if (object.kind == "ResourceQuota") return TakeResourceQuota(object);
-  const absl::MutexLock lock(&mutex_);
-  if (object.kind == "GPUReclaim") return TakeReclaim(object);
+std::string PolicyIntake::TakeChanged(const PolicyObject& object) {
+  if (object.kind == "GPUReclaim") {
+    TakeReclaim(object);
+    return "";
+  }
   if (object.kind == "GPUQuotaView") {
     if (objects_.views.insert({object.ns, object.name}).second) shown_ = nullptr;
-    return;
+    return "";
   }
   if (object.kind == "Namespace") objects_.namespaces.insert(object.name);
   // Ours as well: how its status stood before this process wrote it.
@@ -89,13 +89,22 @@ void PolicyIntake::Changed(PolicyObject object) {
   std::pair<std::string, int64_t>& known = objects_.objects[{object.kind, object.name}];
   const std::pair<std::string, int64_t> told{object.uid, object.generation};
   // Most news are of statuses, our own among them.
-  if (std::exchange(known, told) != told) {
-    shown_ = nullptr;
-    if (IsOurs(object.kind)) {
-      Tell(object.kind, object.name, trail_.Changed(object.kind, object.name, object.json));
-    }
-  }
+  const bool is_new = std::exchange(known, told) != told;
+  if (is_new) shown_ = nullptr;
   store_.Upsert(object.kind, object.name, object.json);
+  if (!is_new || !IsOurs(object.kind)) return "";
+  return trail_.Changed(object.kind, object.name, object.json);
+}
+
+void PolicyIntake::Changed(PolicyObject object) {
+  if (object.kind == "PodDisruptionBudget") return TakeDisruptionBudget(object);
+  if (object.kind == "ResourceQuota") return TakeResourceQuota(object);
+  std::string said;
+  {
+    const absl::MutexLock lock(&mutex_);
+    said = TakeChanged(object);
+  }
+  Tell(object.kind, object.name, said);
 }
 
 void PolicyIntake::Reviewed(const std::string& kind, const std::string& name,
@@ -106,6 +115,7 @@ void PolicyIntake::Reviewed(const std::string& kind, const std::string& name,
 
 void PolicyIntake::Tell(const std::string& kind, const std::string& name, const std::string& said) {
   if (said.empty() || !restored_) return;
+  // Without the lock: the engine's effects may ask for objects.
   spdlog::info("edited: {}", said);
   const Instant now =
       engine_.With(EngineCaller::kPolicies, [](Engine&, Instant moment) { return moment; });
@@ -127,21 +137,29 @@ void PolicyIntake::Gone(const std::string& kind, const NamespacedName& object) {
                  [&](Engine& engine, Instant now) { engine.RemoveNamespaceCap(object, now); });
     return;
   }
-  const absl::MutexLock lock(&mutex_);
+  std::string said;
+  {
+    const absl::MutexLock lock(&mutex_);
+    said = TakeGone(kind, object);
+  }
+  Tell(kind, object.name, said);
+}
+
+std::string PolicyIntake::TakeGone(const std::string& kind, const NamespacedName& object) {
   if (kind == "GPUReclaim") {
     found_reclaims_.erase(object.name);
-    return;
+    return "";
   }
   shown_ = nullptr;
   if (kind == "GPUQuotaView") {
     objects_.views.erase(object);
-    return;
+    return "";
   }
   if (kind == "Namespace") objects_.namespaces.erase(object.name);
   objects_.objects.erase({kind, object.name});
-  Tell(kind, object.name, trail_.Gone(kind, object.name));
   recovery_.Remove(kind, object.name);
   store_.Remove(kind, object.name);
+  return trail_.Gone(kind, object.name);
 }
 
 void PolicyIntake::Settled() {

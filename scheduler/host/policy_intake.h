@@ -82,6 +82,10 @@ class PolicyIntake {
   FoundHistory JudgeHistory();
   // What came of an edit, once all that was there at the start is in; "" is nothing.
   void Tell(const std::string& kind, const std::string& name, const std::string& said)
+      ABSL_LOCKS_EXCLUDED(mutex_);
+  // What is to be told of it.
+  std::string TakeChanged(const PolicyObject& object) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  std::string TakeGone(const std::string& kind, const NamespacedName& object)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
 
   EngineHost& engine_;
