@@ -3,6 +3,7 @@
 #include <execinfo.h>
 #include <fmt/format.h>
 #include <sys/time.h>
+#include <ucontext.h>
 
 #include <algorithm>
 #include <array>
@@ -29,12 +30,10 @@ namespace {
 constexpr int kMicrosBetween = 10'000;
 constexpr int kMostFrames = 40;
 constexpr std::size_t kMostSamples = 32'768;
-// Our own function and the kernel's way into it.
-constexpr int kFramesOfHandler = 2;
-
 struct Sample {
+  void* at = nullptr;  // where the thread was interrupted
   int depth = 0;
-  std::array<void*, kMostFrames> frames{};
+  std::array<void*, kMostFrames> frames{};  // those of the handler first
 };
 struct Samples {
   std::vector<Sample> room = std::vector<Sample>(kMostSamples);
@@ -45,13 +44,25 @@ struct Samples {
 std::atomic<Samples*> taken = nullptr;
 std::atomic<int> handlers = 0;  // that are under way
 
-void TakeSample(int) {
+void* InterruptedAt(const void* context) {
+  const auto& registers = static_cast<const ucontext_t*>(context)->uc_mcontext;
+#if defined(__x86_64__)
+  return reinterpret_cast<void*>(registers.gregs[REG_RIP]);
+#elif defined(__aarch64__)
+  return reinterpret_cast<void*>(registers.pc);
+#else
+#error "expected x86_64 or aarch64"
+#endif
+}
+
+void TakeSample(int, siginfo_t*, void* context) {
   const int error = errno;
   ++handlers;
   if (Samples* const samples = taken.load(); samples != nullptr) {
     const std::size_t at = samples->used++;
     if (at < kMostSamples) {
       Sample& sample = samples->room[at];
+      sample.at = InterruptedAt(context);
       sample.depth = backtrace(sample.frames.data(), kMostFrames);
     }
   }
@@ -72,8 +83,8 @@ void Begin(Samples& samples) {
   backtrace(frame.data(), 1);
   taken = &samples;
   struct sigaction action {};
-  action.sa_handler = TakeSample;
-  action.sa_flags = SA_RESTART;
+  action.sa_sigaction = TakeSample;
+  action.sa_flags = SA_RESTART | SA_SIGINFO;
   sigaction(SIGPROF, &action, nullptr);
   SetTimer(kMicrosBetween);
 }
@@ -98,9 +109,10 @@ std::string ProfileOf(const Samples& samples) {
   const std::size_t used = std::min(samples.used.load(), kMostSamples);
   for (std::size_t at = 0; at < used; ++at) {
     const Sample& sample = samples.room[at];
-    if (sample.depth <= kFramesOfHandler) continue;
-    const auto* const first = sample.frames.data() + kFramesOfHandler;
-    ++counts[Stack(first, sample.frames.data() + sample.depth)];
+    if (sample.at == nullptr) continue;
+    const auto* const end = sample.frames.data() + sample.depth;
+    const auto* const first = std::find(sample.frames.data(), end, sample.at);
+    ++counts[first == end ? Stack{sample.at} : Stack(first, end)];
   }
   std::string out;
   Append(out, {0, 3, 0, kMicrosBetween, 0});
