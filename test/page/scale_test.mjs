@@ -15,7 +15,7 @@ const SLOW_FRAME_MS = 500;
 const MOST_HEAP_BYTES = 60e6;
 const CHANGES_A_SECOND = 50;
 const MOST_BYTES_A_SECOND = 20000;
-const WATCHED_SECONDS = Number(process.env.PAGE_SECONDS ?? 40);
+const WATCHED_SECONDS = Number(process.env.PAGE_SECONDS ?? 15);
 
 let server;
 let browser;
