@@ -73,19 +73,32 @@ http::Response Stated(const std::string& path, const http::Request& request, Ins
                         : ErrorResponse(statement.status());
 }
 
-http::Response HeldThen(const std::string& path, const http::Request& request, Instant now) {
-  const absl::StatusOr<std::optional<Instant>> asked = TimeParameter(request, "at");
-  if (!asked.ok()) return ErrorResponse(asked.status());
-  const Instant at = asked->value_or(now);
-  if (at > now) {
-    return ErrorResponse(
-        400, fmt::format("at: expected a moment that has come, it is {}", wire::FormatTime(now)));
+// "from" and "at" of who is asked for; from is at where it is left out.
+absl::StatusOr<std::pair<Instant, Instant>> HeldSpanOf(const http::Request& request, Instant now) {
+  TRANCHE_ASSIGN_OR_RETURN(const std::optional<Instant> at, TimeParameter(request, "at"));
+  TRANCHE_ASSIGN_OR_RETURN(const std::optional<Instant> from, TimeParameter(request, "from"));
+  const std::pair span(from.value_or(at.value_or(now)), at.value_or(now));
+  if (span.second > now) {
+    return absl::InvalidArgumentError(
+        fmt::format("at: expected a moment that has come, it is {}", wire::FormatTime(now)));
   }
+  if (span.first > span.second) {
+    return absl::InvalidArgumentError(fmt::format("from: expected a moment not after {}, found {}",
+                                                  wire::FormatTime(span.second),
+                                                  wire::FormatTime(span.first)));
+  }
+  return span;
+}
+
+http::Response HeldThen(const std::string& path, const http::Request& request, Instant now) {
+  const auto span = HeldSpanOf(request, now);
+  if (!span.ok()) return ErrorResponse(span.status());
+  const auto& [from, at] = *span;
   const auto leaf = request.query.find("leaf");
   absl::StatusOr<ledger::Reader> reader = ledger::Reader::Open(path);
   if (!reader.ok()) return ErrorResponse(reader.status());
-  absl::StatusOr<std::vector<ledger::ExportRow>> rows =
-      reader->HeldAt(at, leaf == request.query.end() ? std::nullopt : std::optional(leaf->second));
+  absl::StatusOr<std::vector<ledger::ExportRow>> rows = reader->HeldIn(
+      from, at, leaf == request.query.end() ? std::nullopt : std::optional(leaf->second));
   return rows.ok() ? JsonResponse(HeldJson(at, *std::move(rows))) : ErrorResponse(rows.status());
 }
 

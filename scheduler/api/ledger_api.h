@@ -10,9 +10,9 @@
 // GET /api/v1/ledger/statement?from&to&by: the same of a span that is over, with the place in the
 // chain by which it can be proven (StatementJson); the last month where nothing is said.
 //
-// GET /api/v1/ledger/held?at&leaf: who held which GPUs at a moment (HeldJson); now where nothing is
-// said. Cost: of what was open then, and of every end since. Thread rule: any thread; may take as
-// long as a report takes.
+// GET /api/v1/ledger/held?at&from&leaf: who held which GPUs at a moment (HeldJson), or from one on;
+// now where nothing is said. Cost: of what was open then, and of every end since. Thread rule: any
+// thread; may take as long as a report takes.
 #pragma once
 
 #include <functional>

@@ -188,16 +188,23 @@ absl::Status Reader::Export(const ReportQuery& query,
   return ExportIntervals(impl_->database, query, row);
 }
 
-absl::StatusOr<std::vector<ExportRow>> Reader::HeldAt(Instant at,
+absl::StatusOr<std::vector<ExportRow>> Reader::HeldIn(Instant from, Instant to,
                                                       const std::optional<std::string>& leaf) {
   ReportQuery query;
-  query.from = at;
-  query.to = at + Millis(1);
+  query.from = from;
+  query.to = to + Millis(1);
   query.now = *query.to;
   query.leaf = leaf;
   std::vector<ExportRow> rows;
-  TRANCHE_RETURN_IF_ERROR(Export(query, [&rows](const ExportRow& row) { rows.push_back(row); }));
-  return rows;
+  bool all = true;
+  TRANCHE_RETURN_IF_ERROR(Export(query, [&rows, &all](const ExportRow& row) {
+    all = all && rows.size() < kMostHeld;
+    if (all) rows.push_back(row);
+  }));
+  if (all) return rows;
+  return absl::InvalidArgumentError(fmt::format(
+      "expected a span with at most {} holders of GPUs, found more: ask for a shorter one",
+      kMostHeld));
 }
 
 }  // namespace tranche::ledger

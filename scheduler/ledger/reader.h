@@ -127,8 +127,11 @@ class Reader {
   absl::StatusOr<std::vector<PodWork>> Work();
   // Intervals that overlap the span, ascending start, uid, interval, model.
   absl::Status Export(const ReportQuery& query, const std::function<void(const ExportRow&)>& row);
-  // Those that held something at the moment, in that order; `leaf`: of one team alone.
-  absl::StatusOr<std::vector<ExportRow>> HeldAt(Instant at, const std::optional<std::string>& leaf);
+  // Those that held something from one moment to another, both included, in that order; `leaf`: of
+  // one team alone. Errors: InvalidArgument for more than kMostHeld.
+  static constexpr std::size_t kMostHeld = 50'000;
+  absl::StatusOr<std::vector<ExportRow>> HeldIn(Instant from, Instant to,
+                                                const std::optional<std::string>& leaf);
 
  private:
   struct Impl;

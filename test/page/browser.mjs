@@ -12,7 +12,7 @@ const SCREENSHOTS = path.join(ROOT, 'build/page');
 
 // Every view, and the address of one example of it on a busy day, or what finds it on that day's server.
 export const VIEWS = {
-  fleet: 'fleet', pods: 'pods', queue: 'queue?open=team-language/pretrain-next', gangs: 'gangs', teams: 'teams',
+  fleet: 'fleet', pods: 'pods', ended: 'pods?state=ended', queue: 'queue?open=team-language/pretrain-next', gangs: 'gangs', teams: 'teams',
   reclaims: 'reclaims', events: 'events', ledger: 'ledger', advice: 'advice', pod: 'pods/team-language/pretrain-next', node: 'nodes/a100-mig?gpu=5',
   team: 'teams/language', gang: 'gangs/team-platform/wide',
   reclaim: async (server) => `reclaims/${(await server.get('reclaims')).reclaims[0].name}`,

@@ -306,6 +306,29 @@ test('filters, reasons, open rows and days survive a reload', () => visit({view:
   await page.locator('.victims-table').waitFor();
 }));
 
+test('what has ended is listed from the ledger', () => visit({view: 'pods'}, async (page, one) => {
+  await page.locator('#pod-state').selectOption('ended');
+  await page.locator('.ended-table').waitFor();
+  assert.match(page.url(), /state=ended/);
+  const {at} = await server.get('ledger/held');
+  const day = new Date(new Date(at) - 86400000).toISOString();
+  const ended = (await server.get(`ledger/held?from=${day}`)).rows.filter(({until}) => until)
+    .sort((a, b) => (a.until < b.until ? 1 : -1));
+  assert.ok(ended.length > 0, 'expected that some work has ended on this day');
+  assert.equal(await page.locator('.ended-table tbody tr').count(), ended.length);
+  const first = (await page.locator('.ended-table tbody tr').first().innerText()).replaceAll(/\s+/g, ' ');
+  for (const text of [ended[0].pod, ended[0].namespace, ended[0].model, ended[0].node]) assert.ok(first.includes(text), first);
+  assert.equal(await page.getByLabel('Quota').isVisible(), false, 'of what has ended nobody says what it was');
+  await one.shot('ended');
+  await page.locator('#pod-text').fill(ended[0].pod);
+  await page.locator('#pods-shown', {hasText: `of ${ended.length} pod`}).waitFor();
+  await page.reload();
+  await page.locator('.ended-table').waitFor();
+  assert.equal(await page.locator('#pod-text').inputValue(), ended[0].pod);
+  await page.locator('#pod-state').selectOption('');
+  await page.locator('.pods-table').waitFor();
+}));
+
 test('nodes are grouped and ordered as asked', () => visit({view: 'fleet?group=model'}, async (page, one) => {
   const {nodes} = await server.get('nodes');
   await page.locator('.group-head').first().waitFor();

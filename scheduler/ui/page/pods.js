@@ -3,6 +3,7 @@
 
 import {changeQuery} from './address.js';
 import {el, emptyState, redraw, table} from './dom.js';
+import {Ended, ENDED_COLUMNS, selectEnded} from './ended.js';
 import {formatCount, formatMemory, formatMoment, formatSpan, gpuCount, plural} from './format.js';
 import {asksCell, gangLink, nodeLink, podLink, teamLink} from './links.js';
 import {fillSelect, pager, PAGE_ROWS, sortable, sortSelect} from './lists.js';
@@ -64,6 +65,7 @@ export class Pods {
   #visible = false;
   #asking = false;
   #again = false;
+  #ended = new Ended();
 
   constructor(parts) {
     this.#parts = parts;
@@ -117,13 +119,38 @@ export class Pods {
     if (this.#asking) return;
     this.#asking = true;
     const {text, team, state, quota, sort} = this.#state;
-    const list = await listPods({text, team, state, quota, sort, from: this.#page * PAGE_ROWS, count: PAGE_ROWS});
+    const ended = state === 'ended' ? await this.#ended.read() : null;
+    const list = ended ? null
+      : await listPods({text, team, state, quota, sort, from: this.#page * PAGE_ROWS, count: PAGE_ROWS});
     this.#asking = false;
     if (this.#again) return this.#ask();
     if (!this.#visible) return;
+    // Of what has ended the ledger does not say whether it was borrowed, nor can its columns be chosen.
+    for (const part of [this.#parts.quota, this.#parts.columns]) part.closest('label, details').hidden = Boolean(ended);
+    if (ended) return this.#drawEnded(ended);
     const last = Math.max(0, Math.ceil(list.total / PAGE_ROWS) - 1);
     if (this.#page > last) return this.#change({}, last);
     this.#draw(list, last);
+  }
+
+  #drawEnded({rows, error, status}) {
+    const {text, team, sort} = this.#state;
+    const found = rows ? selectEnded(rows, {text, team, sort}) : [];
+    const last = Math.max(0, Math.ceil(found.length / PAGE_ROWS) - 1);
+    const page = Math.min(this.#page, last);
+    const {shown, table: body} = this.#parts;
+    shown.textContent = !rows ? '' : `${text || team ? `${formatCount(found.length)} of ` : ''}${plural(rows.length, 'pod')} of the last 24 hours`;
+    redraw(body, [error ?? found, sort, page, 'ended'], () => {
+      if (status === 404) return emptyState('Nobody keeps what has ended', 'The server has no ledger (--ledger).');
+      if (error) return el('p', {class: 'bad', role: 'alert'}, error);
+      if (rows.length === 0) return emptyState('No pod with a GPU has ended', 'Of the last 24 hours the ledger knows of none.');
+      if (found.length === 0) return emptyState('No pod matches', 'Try fewer filters.');
+      const onSort = (by) => this.#change({sort: by});
+      return [sortSelect(ENDED_COLUMNS, sort, onSort),
+              table(sortable(ENDED_COLUMNS, sort, onSort), found.slice(page * PAGE_ROWS, (page + 1) * PAGE_ROWS)
+                .map((row) => ENDED_COLUMNS.map(({cell}) => cell(row))), {class: 'ended-table'}),
+              pager(page, last, 'ended pods', (to) => this.#change({}, to))];
+    });
   }
 
   #draw({rows, total, all}, last) {

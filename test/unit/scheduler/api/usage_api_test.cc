@@ -108,6 +108,14 @@ TEST_F(UsageServer, TellsWhoHeldWhatAtAMoment) {
   EXPECT_EQ(Get("/api/v1/ledger/held?at=" + ended)["rows"], Json::array());
   EXPECT_EQ(Get("/api/v1/ledger/held?leaf=b&at=" + wire::FormatTime(start))["rows"], Json::array());
   EXPECT_EQ(Get("/api/v1/ledger/held")["rows"], Json::array()) << "now";
+  // Of a span also what has ended in it.
+  const std::string from = "/api/v1/ledger/held?from=" + wire::FormatTime(start);
+  ASSERT_EQ(Get(from)["rows"].size(), 1U);
+  EXPECT_EQ(Get(from)["rows"][0]["until"], ended);
+  EXPECT_EQ(Get(from + "&leaf=b")["rows"], Json::array());
+  EXPECT_EQ(Get(from + "&at=" + wire::FormatTime(start))["rows"], Json::array())
+      << "before it came";
+  EXPECT_EQ(Get("/api/v1/ledger/held?from=" + ended)["rows"], Json::array()) << "it held none then";
 }
 
 TEST_F(UsageServer, ABudgetsCurveEndsWhereItsMeterStands) {
@@ -145,6 +153,8 @@ TEST_F(UsageServer, RefusalsSayWhatWasExpected) {
         Row{"/api/v1/ledger/held?at=2999-01-01T00:00:00Z", 400,
             "at: expected a moment that has come"},
         Row{"/api/v1/ledger/held?at=then", 400, "at: expected an RFC 3339 time"},
+        Row{"/api/v1/ledger/held?from=2020-01-02T00:00:00Z&at=2020-01-01T00:00:00Z", 400,
+            "from: expected a moment not after 2020-01-01T00:00:00Z, found 2020-01-02T00:00:00Z"},
         Row{"/api/v1/ledger/bill?by=owner", 400,
             "by: expected team, namespace, class, pod, node, model, pool or day"},
         Row{"/api/v1/ledger/bill?from=2020-01-02T00:00:00Z&to=2020-01-01T00:00:00Z", 400,
