@@ -1,15 +1,23 @@
 // The order of a list by one of its columns. No document, no network.
 
-// Rows by a key, ascending or descending; of equal keys by name; those whose key is null come last.
+// Rows by a key, ascending or descending; of equal keys by name, or as they were where `nameOf` is null; those whose key
+// is null come last.
 export function sortedBy(rows, keyOf, nameOf, descending) {
   const turn = descending ? -1 : 1;
-  const ranked = rows.map((row) => ({row, key: keyOf(row), name: nameOf(row)}));
-  ranked.sort((a, b) => {
-    if ((a.key === null) !== (b.key === null)) return a.key === null ? 1 : -1;
-    if (a.key !== b.key) return a.key < b.key ? -turn : turn;
-    return a.name < b.name ? -1 : a.name > b.name ? 1 : 0;
+  const keys = rows.map(keyOf);
+  const names = nameOf ? rows.map(nameOf) : [];
+  const order = rows.map((_, at) => at);
+  order.sort((a, b) => {
+    const one = keys[a];
+    const two = keys[b];
+    if (one !== two) {
+      if (one === null) return 1;
+      if (two === null) return -1;
+      return one < two ? -turn : turn;
+    }
+    return names[a] < names[b] ? -1 : names[a] > names[b] ? 1 : a - b;
   });
-  return ranked.map(({row}) => row);
+  return order.map((at) => rows[at]);
 }
 
 // What a word of an address means: 'gpus' or, the other way round, '-gpus'.

@@ -41,7 +41,8 @@ function matchesText(pod, words, owners) {
 }
 
 // query: {text, team, state: 'waiting' | 'placed' | '', quota, sort: 'gpus' or '-gpus', from, count}.
-// Answers {rows, total}: a slice of those that match. Pods without a value for the order come last.
+// Answers {rows, total}: a slice of those that match. Pods, which come in the order of their names, without a
+// value for the order come last.
 export function selectPods(pods, query, owners) {
   const words = (query.text ?? '').toLowerCase().split(/\s+/).filter(Boolean);
   const matching = pods.filter((pod) =>
@@ -50,7 +51,7 @@ export function selectPods(pods, query, owners) {
     (!query.quota || pod.quotaState === query.quota) &&
     (words.length === 0 || matchesText(pod, words, owners)));
   const {key, descending} = keyOfSort(query.sort ?? '');
-  const ranked = sortedBy(matching, (pod) => (KEYS[key] ?? KEYS.name)(pod, owners), KEYS.name, descending);
+  const ranked = sortedBy(matching, (pod) => (KEYS[key] ?? KEYS.name)(pod, owners), null, descending);
   const from = query.from ?? 0;
   return {total: ranked.length, rows: ranked.slice(from, from + (query.count ?? ranked.length))};
 }
