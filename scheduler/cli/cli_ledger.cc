@@ -371,7 +371,8 @@ absl::StatusOr<Answer> ReadHeld(const LedgerHeldOptions& options, std::optional<
   if (!at) {
     TRANCHE_ASSIGN_OR_RETURN(at, reader.LastTime());
   }
-  TRANCHE_ASSIGN_OR_RETURN(std::vector<ledger::ExportRow> rows, reader.HeldIn(*at, *at, options.leaf));
+  TRANCHE_ASSIGN_OR_RETURN(std::vector<ledger::ExportRow> rows,
+                           reader.HeldIn(*at, *at, options.leaf));
   std::string body = HeldJson(*at, std::move(rows));
   Json json = Json::parse(body);
   return Answer{std::move(body), std::move(json)};

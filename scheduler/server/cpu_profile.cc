@@ -16,6 +16,7 @@
 #include <iterator>
 #include <map>
 #include <memory>
+#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
@@ -158,6 +159,7 @@ void CpuProfile::Answer(const http::Request& request, http::Responder respond) {
   if (thread_.joinable()) thread_.join();
   running_ = true;
   thread_ = std::thread([this, seconds, respond = std::move(respond)] {
+    std::optional<http::Response> response;
     Guarded("a profile", [&] {
       const auto samples = std::make_unique<Samples>();
       Begin(*samples);
@@ -166,10 +168,14 @@ void CpuProfile::Answer(const http::Request& request, http::Responder respond) {
         changed_.wait_for(waiting, std::chrono::seconds(seconds), [this] { return stopped_; });
       }
       End();
-      respond(ProfileResponse(*samples));
+      response = ProfileResponse(*samples);
     });
-    const std::lock_guard ending(mutex_);
-    running_ = false;
+    {
+      const std::lock_guard ending(mutex_);
+      running_ = false;
+    }
+    // Now, so that the next one can be asked for. What is dropped unanswered answers 500.
+    if (response) respond(*std::move(response));
   });
 }
 

@@ -318,15 +318,17 @@ test('what has ended is listed from the ledger', () => visit({view: 'pods'}, asy
   assert.equal(await page.locator('.ended-table tbody tr').count(), ended.length);
   const first = (await page.locator('.ended-table tbody tr').first().innerText()).replaceAll(/\s+/g, ' ');
   for (const text of [ended[0].pod, ended[0].namespace, ended[0].model, ended[0].node]) assert.ok(first.includes(text), first);
-  assert.equal(await page.getByLabel('Quota').isVisible(), false, 'of what has ended nobody says what it was');
+  assert.equal(await page.locator('#pod-quota').isVisible(), false, 'of what has ended nobody says what it was');
   await one.shot('ended');
   await page.locator('#pod-text').fill(ended[0].pod);
   await page.locator('#pods-shown', {hasText: `of ${ended.length} pod`}).waitFor();
   await page.reload();
   await page.locator('.ended-table').waitFor();
   assert.equal(await page.locator('#pod-text').inputValue(), ended[0].pod);
+  await page.locator('#pod-text').fill('');
   await page.locator('#pod-state').selectOption('');
   await page.locator('.pods-table').waitFor();
+  assert.equal(await page.locator('#pod-quota').isVisible(), true);
 }));
 
 test('nodes are grouped and ordered as asked', () => visit({view: 'fleet?group=model'}, async (page, one) => {
