@@ -115,6 +115,7 @@ bool WaitsForNoRoom(Reason reason) {
     case Reason::kNoAgent:
     case Reason::kAgentCannotServe:
     case Reason::kSharingMode:
+    case Reason::kCapacity:
     case Reason::kWrongModel:
     case Reason::kWrongDevice:
     case Reason::kTooManyPerNode:

@@ -20,6 +20,7 @@ uint64_t DigestOf(std::string_view spec) {
 
 void EditTrail::Reviewed(std::string kind, std::string name, std::string_view spec,
                          std::string_view user) {
+  if (spec.size() > kMostSpecBytes) return;
   reviews_.push_back({{std::move(kind), std::move(name)},
                       DigestOf(spec),
                       std::string(wire::CutAt(user, kMostUserBytes))});
@@ -27,6 +28,7 @@ void EditTrail::Reviewed(std::string kind, std::string name, std::string_view sp
 }
 
 std::string EditTrail::ByWhom(const Key& object, std::string_view spec) {
+  if (spec.size() > kMostSpecBytes) return "";
   const uint64_t digest = DigestOf(spec);
   const auto found = std::find_if(reviews_.rbegin(), reviews_.rend(), [&](const Review& review) {
     return review.object == object && review.digest == digest;

@@ -23,7 +23,8 @@ class EditTrail {
   static constexpr std::size_t kMostReviews = 256;
   static constexpr std::size_t kMostUserBytes = 128;
 
-  // Somebody is about to make the object so, or to delete it (`spec` empty).
+  // Somebody is about to make the object so, or to delete it (`spec` empty). Of larger specs no
+  // name is kept: anybody may send them.
   void Reviewed(std::string kind, std::string name, std::string_view spec, std::string_view user);
   // The object as it is by now, or that it is gone: "GPUQuota language: lines.0.nominal.gpus
   // 8 -> 10, by alice as its review says". Empty: its spec is what it was.

@@ -31,6 +31,7 @@ namespace {
 constexpr int kMicrosBetween = 10'000;
 constexpr int kMostFrames = 40;
 constexpr std::size_t kMostSamples = 32'768;
+
 struct Sample {
   void* at = nullptr;  // where the thread was interrupted
   int depth = 0;

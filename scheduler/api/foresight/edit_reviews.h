@@ -2,7 +2,8 @@
 // is told how many pods would be evicted at once; GPUPolicy evictingEdits has it refused where the
 // object does not agree to so many.
 //
-// Who makes an edit that is allowed is remembered for when it comes true (host/edit_trail.h).
+// The trail of edits (host/edit_trail.h) keeps the name of whoever makes an edit that is allowed,
+// and tells it once the cluster shows the change.
 //
 // What would be is worked out as for POST /api/v1/plan, on a thread of its own, in the time that
 // API servers wait. An edit that could not be judged in time, or at all, is allowed, and the answer

@@ -33,7 +33,7 @@ const KEYS = {
   model: ({model}) => model,
   node: ({node}) => node,
   ran,
-  ended: ({until}) => until,
+  ended: ({until}) => Date.parse(until),
 };
 
 // The newest first where nobody says otherwise.

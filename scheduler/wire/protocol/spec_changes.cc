@@ -4,7 +4,6 @@
 
 #include <nlohmann/json.hpp>
 #include <set>
-#include <vector>
 
 #include "scheduler/wire/json/json.h"
 #include "scheduler/wire/json/json_value.h"
@@ -66,10 +65,6 @@ class Comparison {
   std::string text_;
   std::size_t found_ = 0;
 };
-
-}  // namespace
-
-namespace {
 
 // Unlike Json, which keeps the order of the text.
 using Sorted = nlohmann::json;

@@ -18,6 +18,7 @@
 #include "scheduler/dra/extended.h"
 #include "scheduler/wire/claims/claim_objects.h"
 #include "test/allocator/cases/world.h"
+#include "test/builders/decoded.h"
 
 namespace tranche::test {
 namespace {
@@ -33,23 +34,6 @@ constexpr Mix kMixes[] = {
 };
 
 constexpr int kExpressionsAState = 10;
-
-// The value, or the end: a writer of wrong objects tests nothing.
-template <typename Value, typename Decode>
-Value Decoded(const std::string& json, Decode decode) {
-  wire::Parser parser;
-  const absl::StatusOr<wire::Element> element = parser.Parse(json);
-  if (!element.ok()) {
-    std::cerr << element.status() << " in " << json << "\n";
-    std::exit(2);
-  }
-  absl::StatusOr<Value> value = decode(*element);
-  if (!value.ok()) {
-    std::cerr << value.status() << " in " << json << "\n";
-    std::exit(2);
-  }
-  return *std::move(value);
-}
 
 dra::Claim ClaimOf(const std::string& json) { return Decoded<dra::Claim>(json, wire::DecodeClaim); }
 

@@ -18,6 +18,7 @@
 #include "scheduler/wire/nodes/node_decode.h"
 #include "scheduler/wire/nodes/node_topology.h"
 #include "scheduler/wire/pods/pod_decode.h"
+#include "test/builders/decoded.h"
 #include "test/kubelet/cases/node_state.h"
 
 namespace tranche::test {
@@ -27,23 +28,6 @@ constexpr std::array<const char*, 4> kPolicies = {"none", "best-effort", "restri
                                                   "single-numa-node"};
 constexpr std::array<const char*, 2> kScopes = {"container", "pod"};
 constexpr int kStatesOfAMachine = 20;  // of each policy and scope
-
-// The value, or the end: a writer of wrong objects tests nothing.
-template <typename Value, typename Decode>
-Value Decoded(const std::string& json, Decode decode) {
-  wire::Parser parser;
-  const absl::StatusOr<wire::Element> element = parser.Parse(json);
-  if (!element.ok()) {
-    std::cerr << element.status() << " in " << json << "\n";
-    std::exit(2);
-  }
-  absl::StatusOr<Value> value = decode(*element);
-  if (!value.ok()) {
-    std::cerr << value.status() << " in " << json << "\n";
-    std::exit(2);
-  }
-  return *std::move(value);
-}
 
 PodFacts Pod(const std::string& json) {
   return Decoded<PodFacts>(json, [](wire::Element pod) { return wire::DecodePod(pod); });

@@ -33,6 +33,7 @@ TEST(EditTrailTest, TellsWhatChangedAndWhoAReviewNamed) {
 TEST(EditTrailTest, KeepsWithinItsBounds) {
   EditTrail trail;
   const std::string large = R"({"a":")" + std::string(EditTrail::kMostSpecBytes, 'x') + R"("})";
+  trail.Reviewed("GPUQuota", "q", large, "alice");
   EXPECT_EQ(trail.Changed("GPUQuota", "q", Quota(large)), "GPUQuota q: created");
   EXPECT_EQ(trail.Changed("GPUQuota", "q", Quota(R"({"a":1})")), "GPUQuota q: its spec");
   EXPECT_EQ(trail.Changed("GPUQuota", "q", Quota(R"({"a":2})")), "GPUQuota q: a 1 -> 2");
