@@ -431,6 +431,11 @@ void AddSchedulerConfig(CLI::App& app, SchedulerConfigOptions& options) {
       ->capture_default_str();
   File(command->add_option("--kubeconfig", options.kubeconfig, "kubeconfig of kube-scheduler"))
       ->capture_default_str();
+  command
+      ->add_option("--nodes", options.nodes,
+                   "nodes of the cluster: above 1000 kube-scheduler looks at a sample of them")
+      ->type_name("COUNT")
+      ->check(CLI::Range(1, kMostClusterNodes));
   command->add_flag("--all-pods,!--no-all-pods", options.all_pods,
                     "be asked about every pod (default); --no-all-pods: only about pods that name "
                     "an NVIDIA resource");
@@ -483,18 +488,6 @@ std::unique_ptr<CLI::App> MakeApp(const std::string& name, Commands& commands) {
   AddReserve(*app, commands.reserve);
   AddShellHelp(*app, commands);
   return app;
-}
-
-std::vector<std::string> WordsOf(const std::string& type_name) {
-  if (type_name.find('|') == std::string::npos) return {};
-  std::vector<std::string> words;
-  for (std::size_t start = 0; start <= type_name.size();) {
-    const std::size_t end = std::min(type_name.find('|', start), type_name.size());
-    std::string& word = words.emplace_back(type_name.substr(start, end - start));
-    if (word.ends_with("...")) word.resize(word.size() - 3);
-    start = end + 1;
-  }
-  return words;
 }
 
 }  // namespace tranche

@@ -87,8 +87,5 @@ std::unique_ptr<CLI::App> MakeApp(const std::string& name, Commands& commands);
 
 inline bool TakesValue(const CLI::Option& option) { return option.get_items_expected_max() > 0; }
 inline bool MayRepeat(const CLI::Option& option) { return option.get_items_expected_max() > 1; }
-// The words of a type name: {"table", "json"}, without what "..." stands for; none where it is no
-// such list.
-std::vector<std::string> WordsOf(const std::string& type_name);
 
 }  // namespace tranche

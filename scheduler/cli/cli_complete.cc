@@ -7,6 +7,7 @@
 #include <set>
 
 #include "scheduler/cli/cli_commands.h"
+#include "scheduler/cli/cli_help.h"
 #include "topology/base/check.h"
 
 namespace tranche {

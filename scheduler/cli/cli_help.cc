@@ -97,4 +97,16 @@ std::string SuggestionFor(const CLI::App& app, const std::vector<std::string>& a
   return "";
 }
 
+std::vector<std::string> WordsOf(const std::string& type_name) {
+  if (type_name.find('|') == std::string::npos) return {};
+  std::vector<std::string> words;
+  for (std::size_t start = 0; start <= type_name.size();) {
+    const std::size_t end = std::min(type_name.find('|', start), type_name.size());
+    std::string& word = words.emplace_back(type_name.substr(start, end - start));
+    if (word.ends_with("...")) word.resize(word.size() - 3);
+    start = end + 1;
+  }
+  return words;
+}
+
 }  // namespace tranche

@@ -24,4 +24,8 @@ void AddExamples(CLI::App& command, const std::string& program,
 // where nothing is close.
 std::string SuggestionFor(const CLI::App& app, const std::vector<std::string>& arguments);
 
+// The words of a type name: {"table", "json"}, without what "..." stands for; none where it is no
+// such list.
+std::vector<std::string> WordsOf(const std::string& type_name);
+
 }  // namespace tranche

@@ -10,6 +10,7 @@
 
 #include "scheduler/api/pages.h"
 #include "scheduler/cli/cli_commands.h"
+#include "scheduler/cli/cli_help.h"
 
 namespace tranche {
 namespace {

@@ -97,7 +97,8 @@ struct Limits {
   std::chrono::milliseconds idle_time{120'000};  // between requests; never under 95 s in production
   std::chrono::milliseconds reply_time{10'000};  // the peer reads nothing of a reply
   std::size_t slowest_reader = 32 * 1024;        // bytes a second, over the whole of a reply
-  int connections = 256;
+  // More than binds that may wait at once for their turn at an agent, up to four seconds each.
+  int connections = 2048;
 };
 
 // PEM files. They are read again when they change.

@@ -2,8 +2,10 @@
 
 #include <signal.h>
 #include <spdlog/spdlog.h>
+#include <sys/resource.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <chrono>
 #include <csignal>
 #include <optional>
@@ -56,6 +58,20 @@ class EndSignals {
   void (*pipe_before_)(int) = SIG_DFL;
 };
 
+// Files for as many connections as may be open, and for everything else; as many as the system
+// allows, where that is less.
+void AllowOpenFiles(int connections) {
+  constexpr rlim_t kBeside = 512;
+  const rlim_t wanted = static_cast<rlim_t>(connections) + kBeside;
+  rlimit limit{};
+  if (getrlimit(RLIMIT_NOFILE, &limit) != 0 || limit.rlim_cur >= wanted) return;
+  limit.rlim_cur = std::min(wanted, limit.rlim_max);
+  if (setrlimit(RLIMIT_NOFILE, &limit) != 0 || limit.rlim_cur < wanted) {
+    spdlog::warn("http.connections {}: expected {} open files to be allowed, found {}", connections,
+                 wanted, limit.rlim_cur);
+  }
+}
+
 }  // namespace
 
 int Serve(const ServeConfig& config, std::ostream& err) {
@@ -65,6 +81,7 @@ int Serve(const ServeConfig& config, std::ostream& err) {
   SettleLargeBlocks();
   const EndSignals signals;
   LogToStderr(config.log_level);
+  AllowOpenFiles(config.limits.connections);
   RuntimeHooks hooks;
   // At once and without a further write, as a crash would: what is in memory belongs to a leader
   // that is none any more, and every file is made to survive this.

@@ -214,23 +214,30 @@ func (s *Scenario) measure(arm arm, pods, round int) pace {
 
 // allBound looks through the API server's cache, whose answers cost it least.
 func (s *Scenario) allBound(pods int, limit time.Duration) error {
-	watch, err := s.Client.CoreV1().Pods(s.namespace).Watch(s.ctx(), metav1.ListOptions{ResourceVersion: "0"})
-	if err != nil {
-		return err
-	}
-	defer watch.Stop()
 	bound := map[string]bool{}
-	for end := time.After(limit); len(bound) < pods; {
-		select {
-		case event := <-watch.ResultChan():
-			if pod, is := event.Object.(*corev1.Pod); is && pod.Spec.NodeName != "" {
-				bound[pod.Name] = true
+	for end := time.After(limit); ; {
+		watch, err := s.Client.CoreV1().Pods(s.namespace).Watch(s.ctx(), metav1.ListOptions{ResourceVersion: "0"})
+		if err != nil {
+			return err
+		}
+		for open := true; open; {
+			select {
+			case event, more := <-watch.ResultChan():
+				// The server ends watches that cannot keep up with it.
+				open = more
+				if pod, is := event.Object.(*corev1.Pod); is && pod.Spec.NodeName != "" {
+					bound[pod.Name] = true
+				}
+				if len(bound) == pods {
+					watch.Stop()
+					return nil
+				}
+			case <-end:
+				watch.Stop()
+				return fmt.Errorf("expected %d bound pods, found %d", pods, len(bound))
 			}
-		case <-end:
-			return fmt.Errorf("expected %d bound pods, found %d", pods, len(bound))
 		}
 	}
-	return nil
 }
 
 var earlyOutcomes = []string{"told", "taken", "late", "refused", "withdrawn"}

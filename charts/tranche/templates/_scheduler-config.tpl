@@ -14,8 +14,16 @@ leaderElection:
 podMaxBackoffSeconds: 30
 profiles:
 - schedulerName: {{ .Values.scheduler.name }}
+{{- $percentage := 100 }}
+{{- with .Values.scheduler.nodes }}
+{{- $percentage = max 5 (min 100 (div (add 99999 (int .)) (int .))) }}
+{{- end }}
+{{- if lt (int $percentage) 100 }}
+  # Of {{ int .Values.scheduler.nodes }} nodes kube-scheduler stops at {{ div (mul (int .Values.scheduler.nodes) $percentage) 100 }} that passed its own filters.
+{{- else }}
   # Let Tranche see every feasible node, not a sample.
-  percentageOfNodesToScore: 100
+{{- end }}
+  percentageOfNodesToScore: {{ $percentage }}
   pluginConfig:
   - name: NodeResourcesFit
     args:

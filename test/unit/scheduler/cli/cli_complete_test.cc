@@ -71,7 +71,7 @@ TEST_F(CompleteTest, CommandsFlagsValuesAndFiles) {
       {{"completion", ""}, {"bash", "zsh", "fish", "kubectl"}},
       {{"explain", ""}, {}},
       {{"explain", "--", "--o"}, {}},
-      {{"scheduler-config", "--no"}, {"--no-all-pods"}},
+      {{"scheduler-config", "--no"}, {"--nodes", "--no-all-pods"}},
       {{"man", ""}, {"--help"}},
   };
   for (const Row& row : rows) {
