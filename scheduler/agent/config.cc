@@ -8,8 +8,9 @@
 #include <cstdlib>
 #include <fstream>
 #include <functional>
-#include <map>
 #include <sstream>
+#include <utility>
+#include <vector>
 
 #include "topology/base/quantity.h"
 #include "topology/base/status.h"
@@ -74,30 +75,64 @@ Setter SetLevel(std::string& field) {
   };
 }
 
+struct Key {
+  std::string name;
+  std::string meaning;
+  std::string standard;  // where it is not given
+  Setter set;
+};
+
+std::vector<Key> KeysOf(Config& config, std::string& node) {
+  const auto text = [](std::string name, std::string meaning, std::string& field) {
+    return Key{std::move(name), std::move(meaning), field, SomeText(field)};
+  };
+  const auto flag = [](std::string name, std::string meaning, bool& field) {
+    return Key{std::move(name), std::move(meaning), field ? "true" : "false", SetFlag(field)};
+  };
+  const auto seconds = [](std::string name, std::string meaning, std::chrono::seconds& field) {
+    return Key{std::move(name), std::move(meaning), std::to_string(field.count()),
+               SetSeconds(field)};
+  };
+  return {
+      {"node", "the node it runs on", "$NODE_NAME", SomeText(node)},
+      {"kubeconfig", "how to reach the API server", "the pod's account",
+       SomeText(config.kubeconfig)},
+      text("resource", "what it advertises", config.resource),
+      text("pluginFolder", "where the kubelet's socket is and its own goes", config.plugin_folder),
+      text("podResources", "the kubelet's socket that tells who holds what", config.pod_resources),
+      text("nvml", "NVIDIA's library", config.nvml),
+      {"giveBy", "environment or cdi", "environment", SetGiveBy(config.give_by)},
+      text("cdiKind", "the kind of CDI devices", config.cdi_kind),
+      seconds("lookSeconds", "how often it looks at the GPUs", config.look_period),
+      flag("watchHealth", "listens for critical errors of GPUs", config.watch_health),
+      flag("makeMig", "makes MIG instances where records say, and removes all others",
+           config.make_mig),
+      seconds("makeSeconds", "how long a pod waits for an instance", config.make_patience),
+      {"slots", "containers that may share a GPU by MPS; 0: none", std::to_string(config.slots),
+       SetSlots(config.slots)},
+      text("mpsFolder", "sockets of MPS, at the same place on the node", config.mps_folder),
+      text("mpsControl", "NVIDIA's program", config.mps_control),
+      flag("mpsOnly", "shared GPUs are for MPS alone", config.mps_only),
+      {"logLevel", "debug, info, warn, error or off", config.log_level, SetLevel(config.log_level)},
+  };
+}
+
 }  // namespace
+
+std::string ConfigHelp() {
+  Config config;
+  std::string node;
+  std::string help;
+  for (const Key& key : KeysOf(config, node)) {
+    help += fmt::format("  {:<13} {} ({})\n", key.name, key.meaning, key.standard);
+  }
+  return help;
+}
 
 absl::StatusOr<Config> ParseConfig(const std::string& yaml) {
   Config config;
   std::string node;
-  const std::map<std::string, Setter> setters = {
-      {"node", SomeText(node)},
-      {"kubeconfig", SomeText(config.kubeconfig)},
-      {"resource", SomeText(config.resource)},
-      {"pluginFolder", SomeText(config.plugin_folder)},
-      {"podResources", SomeText(config.pod_resources)},
-      {"nvml", SomeText(config.nvml)},
-      {"giveBy", SetGiveBy(config.give_by)},
-      {"cdiKind", SomeText(config.cdi_kind)},
-      {"lookSeconds", SetSeconds(config.look_period)},
-      {"watchHealth", SetFlag(config.watch_health)},
-      {"makeMig", SetFlag(config.make_mig)},
-      {"makeSeconds", SetSeconds(config.make_patience)},
-      {"slots", SetSlots(config.slots)},
-      {"mpsFolder", SomeText(config.mps_folder)},
-      {"mpsControl", SomeText(config.mps_control)},
-      {"mpsOnly", SetFlag(config.mps_only)},
-      {"logLevel", SetLevel(config.log_level)},
-  };
+  const std::vector<Key> keys = KeysOf(config, node);
   try {
     const YAML::Node document = YAML::Load(yaml);
     if (!document.IsMap() && !document.IsNull()) {
@@ -105,12 +140,12 @@ absl::StatusOr<Config> ParseConfig(const std::string& yaml) {
     }
     for (const auto& entry : document) {
       const auto key = entry.first.as<std::string>();
-      const auto setter = setters.find(key);
-      if (setter == setters.end()) {
+      const auto known = std::ranges::find(keys, key, &Key::name);
+      if (known == keys.end()) {
         return absl::InvalidArgumentError(fmt::format("expected a known key, found {}", key));
       }
       const std::string value = entry.second.IsScalar() ? entry.second.Scalar() : "";
-      if (const std::string expected = setter->second(value); !expected.empty()) {
+      if (const std::string expected = known->set(value); !expected.empty()) {
         return absl::InvalidArgumentError(
             fmt::format("{}: expected {}, found '{}'", key, expected, value));
       }

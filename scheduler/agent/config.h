@@ -39,5 +39,7 @@ struct Config {
 // cannot be read.
 absl::StatusOr<Config> ParseConfig(const std::string& yaml);
 absl::StatusOr<Config> LoadConfig(const std::string& path);
+// Every key with its meaning and what holds where it is not given, a line each.
+std::string ConfigHelp();
 
 }  // namespace tranche::agent

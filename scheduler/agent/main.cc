@@ -1,4 +1,4 @@
-// tranche-node --config FILE: the node agent.
+// tranche-node --config FILE: the node agent. --help and --version say what it is.
 #include <fmt/format.h>
 #include <malloc.h>
 #include <spdlog/sinks/stdout_sinks.h>
@@ -53,6 +53,20 @@ int Run(const tranche::agent::Config& config) {
 }  // namespace
 
 int main(int argc, char** argv) {
+  const std::string_view first = argc == 2 ? argv[1] : "";
+  if (first == "--help" || first == "-h") {
+    fmt::print(
+        "Gives each container the GPUs, parts of GPUs and MIG instances of its pod's record:\n"
+        "a kubelet device plugin, run on nodes with the label tranche.dev/agent: \"true\".\n\n"
+        "Usage: tranche-node --config FILE | --help | --version\n\n"
+        "Keys of the file, which is YAML, and their defaults:\n{}",
+        tranche::agent::ConfigHelp());
+    return 0;
+  }
+  if (first == "--version") {
+    fmt::print("tranche-node {}\n", TRANCHE_VERSION);
+    return 0;
+  }
   if (argc != 3 || std::string_view(argv[1]) != "--config") {
     fmt::print(stderr, "tranche-node: expected --config FILE\n");
     return kUsage;

@@ -3,8 +3,10 @@
 #include <fmt/format.h>
 #include <gmock/gmock.h>
 
+#include <cstdio>
 #include <cstdlib>
 #include <fstream>
+#include <sstream>
 
 #include "test/agent/agent_node.h"
 
@@ -251,6 +253,46 @@ TEST(AgentConfig, SaysWhatItExpected) {
   EXPECT_EQ(config->resource, "a/b");
   EXPECT_EQ(config->look_period, std::chrono::seconds(5));
   EXPECT_EQ(config->give_by, GiveBy::kCdi);
+}
+
+// Every key of the help is one of the file's, with the default that it says.
+TEST(AgentConfig, HelpSaysWhatHolds) {
+  FILE* const program = popen(TRANCHE_NODE_BINARY " --help", "r");
+  ASSERT_NE(program, nullptr);
+  std::string help;
+  for (int c = std::fgetc(program); c != EOF; c = std::fgetc(program)) {
+    help.push_back(static_cast<char>(c));
+  }
+  EXPECT_EQ(pclose(program), 0);
+  EXPECT_THAT(help, HasSubstr("Usage: tranche-node --config FILE | --help | --version\n"));
+  EXPECT_THAT(help, HasSubstr(ConfigHelp()));
+
+  std::string file;
+  std::istringstream lines(ConfigHelp());
+  for (std::string line; std::getline(lines, line);) {
+    std::string key;
+    std::istringstream(line) >> key;
+    const std::size_t open = line.rfind('(');
+    ASSERT_NE(open, std::string::npos) << line;
+    const std::string standard = line.substr(open + 1, line.size() - open - 2);
+    if (key == "node") {
+      file += "node: n\n";
+    } else if (key != "kubeconfig") {
+      file += key + ": " + standard + "\n";
+    }
+  }
+  const auto all = ParseConfig(file);
+  const auto none = ParseConfig("node: n\n");
+  ASSERT_TRUE(all.ok() && none.ok()) << file << all.status() << none.status();
+  EXPECT_EQ(all->plugin_folder, none->plugin_folder);
+  EXPECT_EQ(all->give_by, none->give_by);
+  EXPECT_EQ(all->look_period, none->look_period);
+  EXPECT_EQ(all->make_patience, none->make_patience);
+  EXPECT_EQ(all->slots, none->slots);
+  EXPECT_EQ(all->mps_only, none->mps_only);
+  EXPECT_EQ(all->make_mig, none->make_mig);
+  EXPECT_EQ(all->watch_health, none->watch_health);
+  EXPECT_EQ(all->log_level, none->log_level);
 }
 
 }  // namespace

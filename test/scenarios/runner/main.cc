@@ -1,10 +1,11 @@
-// tranche-scenario FILE...: tells each scenario to an engine of its own. The last line counts them;
-// exit 1 when one failed, 2 when the call itself was wrong.
+// tranche-scenario FILE...|--help: tells each scenario to an engine of its own. The last line
+// counts them; exit 1 when one failed, 2 when the call itself was wrong.
 #include <cstdio>
 #include <exception>
 #include <fstream>
 #include <iterator>
 #include <string>
+#include <string_view>
 
 #include "test/scenarios/runner/runner.h"
 
@@ -40,6 +41,12 @@ int Run(int count, char** files) {
 }  // namespace
 
 int main(int argc, char** argv) {
+  if (argc == 2 && std::string_view(argv[1]) == "--help") {
+    std::printf(
+        "Tells each scenario to an engine of its own, and says which expectations fail.\n"
+        "Usage: tranche-scenario FILE...\n");
+    return 0;
+  }
   if (argc < 2) {
     std::fprintf(stderr, "expected tranche-scenario FILE..., found no file\n");
     return 2;
