@@ -58,8 +58,13 @@ int main(int argc, char** argv) {
     fmt::print(
         "Gives each container the GPUs, parts of GPUs and MIG instances of its pod's record:\n"
         "a kubelet device plugin, run on nodes with the label tranche.dev/agent: \"true\".\n\n"
-        "Usage: tranche-node --config FILE | --help | --version\n\n"
-        "Keys of the file, which is YAML, and their defaults:\n{}",
+        "Usage: tranche-node [OPTIONS]\n\n"
+        "Options:\n"
+        "  -h,--help          print this help message and exit\n"
+        "  --version          print the version and exit\n"
+        "  --config FILE REQUIRED\n"
+        "                     YAML file with the keys below\n\n"
+        "Keys of the file, and what holds without them:\n{}",
         tranche::agent::ConfigHelp());
     return 0;
   }

@@ -27,7 +27,7 @@ ELSEWHERE = [Elsewhere(*row) for row in (
     ("^README", r"^kube-scheduler ", "test/e2e/controlplane.go"),
     ("^scheduler/server/", r"^tranche serve --config F.yaml", "test/tls/run.py"),
     ("", r"^tranche probe --once --print", "test/e2e/probe_test.go"),
-    ("^scheduler/docs/agent", r"^tranche-node --config", "test/agent"),
+    ("^scheduler/docs/agent", r"^tranche-node --(config|help)", "test/agent"),
     ("", r"^kubectl apply .*charts/tranche/crds/", "test/charts/cluster_test.go"),
     ("^charts/README", r"^kubectl apply -f charts/rbac", "test/charts/cluster_test.go"),
     ("^charts/README", r"^kubectl apply -f certificates/", "test/charts/cluster_test.go"),
@@ -74,6 +74,7 @@ ELSEWHERE = [Elsewhere(*row) for row in (
     ("^test/torture/", r"torture_tests", BUILDS),
     ("^test/sim/", r"tranche-sim|same_digests\.sh", "test/sim/tool/main.cc"),
     ("", r"tranche-bench ", "test/bench/run.py"),
+    ("^bench/peers/", r"^bench/peers/burst.py ", "test/e2e/peers_test.go"),
     ("^bench/", r"build/plot/bin/", BY_HAND + "it draws pictures for people"),
 )]
 

@@ -44,7 +44,9 @@ int main(int argc, char** argv) {
   if (argc == 2 && std::string_view(argv[1]) == "--help") {
     std::printf(
         "Tells each scenario to an engine of its own, and says which expectations fail.\n"
-        "Usage: tranche-scenario FILE...\n");
+        "Usage: tranche-scenario FILES...\n\n"
+        "Positionals:\n"
+        "  FILES FILE ... REQUIRED     scenarios\n");
     return 0;
   }
   if (argc < 2) {
