@@ -10,6 +10,7 @@
 #include <cstdint>
 #include <cstdlib>
 #include <new>
+#include <utility>
 
 // Sanitizers have an allocator of their own, and are to see every piece.
 #if !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__)
@@ -38,6 +39,32 @@ constexpr std::size_t kKinds = kSmall / kStep + (kLargest - kSmall) / kWideStep 
 constinit Region region;
 constinit std::atomic<bool> reserved{false};
 constinit thread_local Free* free_pieces[kKinds] = {};
+// What threads that ended had kept. A ledger's start has some of its own, in every life of a
+// server.
+constinit std::atomic_flag left_taken = ATOMIC_FLAG_INIT;
+constinit Free* left_pieces[kKinds] = {};
+
+template <typename Work>
+void WithLeft(Work work) {
+  while (left_taken.test_and_set(std::memory_order_acquire)) {
+  }
+  work();
+  left_taken.clear(std::memory_order_release);
+}
+
+// At the end of a thread.
+struct Leaving {
+  ~Leaving() {
+    WithLeft([] {
+      for (std::size_t kind = 0; kind < kKinds; ++kind) {
+        while (Free* const piece = free_pieces[kind]) {
+          free_pieces[kind] = piece->next;
+          left_pieces[kind] = new (piece) Free{left_pieces[kind]};
+        }
+      }
+    });
+  }
+};
 
 std::size_t KindOf(std::size_t size) {
   if (size <= kSmall) return size == 0 ? 1 : (size + kStep - 1) / kStep;
@@ -58,8 +85,13 @@ void Reserve() {
   madvise(at, kRegion, MADV_HUGEPAGE);  // where the kernel has none, it goes on without
 }
 
-// A list of new pieces; null: there is no room for them.
+// A list of pieces that a thread left, else of new ones; null: there is no room for them.
 Free* Fill(std::size_t kind) {
+  static thread_local Leaving leaving;
+  static_cast<void>(leaving);
+  Free* left = nullptr;
+  WithLeft([&] { left = std::exchange(left_pieces[kind], nullptr); });
+  if (left != nullptr) return left;
   if (!reserved) Reserve();
   if (region.base == nullptr) return nullptr;
   const std::size_t number = region.used.fetch_add(1);
