@@ -23,18 +23,6 @@ constexpr std::string_view kSymbols[] = {"==", "!=", "=", "!", ",", "(", ")", "<
 constexpr std::size_t kMostWord = 63;     // of a value, and of a key behind its prefix
 constexpr std::size_t kMostPrefix = 253;  // a DNS name
 
-bool IsLabelValue(std::string_view text) {
-  return text.empty() || IsWord(text, kMostWord, Letters::kAny, "-._");
-}
-
-bool IsLabelKey(std::string_view text) {
-  const std::size_t slash = text.find('/');
-  if (slash == std::string_view::npos) return !text.empty() && IsLabelValue(text);
-  const std::string_view name = text.substr(slash + 1);
-  return IsWord(text.substr(0, slash), kMostPrefix, Letters::kLower, "-.") && !name.empty() &&
-         IsLabelValue(name);
-}
-
 std::optional<int64_t> WholeNumber(std::string_view text) {
   int64_t number = 0;
   const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), number);
@@ -167,6 +155,18 @@ class SelectorReader {
 };
 
 }  // namespace
+
+bool IsLabelValue(std::string_view text) {
+  return text.empty() || IsWord(text, kMostWord, Letters::kAny, "-._");
+}
+
+bool IsLabelKey(std::string_view text) {
+  const std::size_t slash = text.find('/');
+  if (slash == std::string_view::npos) return !text.empty() && IsLabelValue(text);
+  const std::string_view name = text.substr(slash + 1);
+  return IsWord(text.substr(0, slash), kMostPrefix, Letters::kLower, "-.") && !name.empty() &&
+         IsLabelValue(name);
+}
 
 bool LineSelector::Matches(const Labels& labels) const {
   return terms.Matches(labels) && std::ranges::all_of(bounds, [&labels](const Bound& bound) {

@@ -19,6 +19,10 @@ namespace tranche {
 // Longer ones are refused: nobody writes them, and each pod of a list is held against all of it.
 inline constexpr std::size_t kMostSelectorBytes = std::size_t{16} * 1024;
 
+// May this be the key of a label, "team" or "example.com/team"; its value?
+bool IsLabelKey(std::string_view text);
+bool IsLabelValue(std::string_view text);
+
 // A selector of one line. It knows two operators more than those of objects.
 struct LineSelector {
   // The label is a whole number that is greater, or less.

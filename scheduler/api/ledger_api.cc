@@ -43,7 +43,7 @@ absl::StatusOr<ledger::BillQuery> BillQueryOf(const http::Request& request) {
   query.from = from.value_or(query.from);
   const auto by = request.query.find("by");
   if (by == request.query.end()) return query;
-  const std::optional<ledger::BillBy> known = ledger::ParseBillBy(by->second);
+  const std::optional<ledger::BillGroup> known = ledger::ParseBillBy(by->second);
   if (!known) {
     return absl::InvalidArgumentError(
         fmt::format("by: expected {}, found {}", ledger::kBillByWords, wire::Quoted(by->second)));

@@ -3,9 +3,9 @@
 // {"rows":[{"leaf","model","gpuHours"}],"total"} with decimal strings; times are RFC 3339. 404
 // where the server keeps no ledger.
 //
-// GET /api/v1/ledger/bill?from&to&by: what use costs by team, namespace, class, pod, node, model,
-// pool or day, and what the fleet costs meanwhile (BillJson); from the first of the month to now
-// where nothing is said.
+// GET /api/v1/ledger/bill?from&to&by: what use costs by team, namespace, class, pod, owner, node,
+// model, pool, day or label:KEY, and what the fleet costs meanwhile (BillJson); from the first of
+// the month to now where nothing is said.
 //
 // GET /api/v1/ledger/statement?from&to&by: the same of a span that is over, with the place in the
 // chain by which it can be proven (StatementJson); the last month where nothing is said.

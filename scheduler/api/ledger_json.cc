@@ -74,7 +74,7 @@ Json BillValue(const ledger::Bill& bill, Idleness idleness) {
   for (const ledger::BillRow& row : bill.rows) rows.push_back(BillRowJson(row, idleness));
   Json value = {{"from", wire::FormatTime(bill.from)},
                 {"to", wire::FormatTime(bill.to)},
-                {"by", std::string(NameOf(bill.by))},
+                {"by", TextOf(bill.by)},
                 {"currency", wire::TextOrNull(bill.currency)},
                 {"fleetKnownFrom", MomentJson(bill.fleet_from)},
                 {"pricesKnownFrom", MomentJson(bill.prices_from)},

@@ -10,6 +10,7 @@
 #include "scheduler/api/pages.h"
 #include "scheduler/cli/cli_complete.h"
 #include "scheduler/cli/cli_help.h"
+#include "scheduler/cli/cli_ledger.h"
 #include "scheduler/cli/output/output_format.h"
 #include "topology/machine/gpu_set.h"
 
@@ -320,9 +321,8 @@ void AddLedger(CLI::App& app, Commands& commands) {
   AddSpan(*statement, commands.ledger, "the first of its month", "the end of the last month");
   statement->add_option("--month", commands.month, "in place of both")->type_name("YYYY-MM");
   for (CLI::App* const command : {bill, statement}) {
-    OneOf(command->add_option("--by", commands.bill_by, "what a row is of"),
-          {"team", "namespace", "class", "pod", "node", "model", "pool", "day"})
-        ->capture_default_str();
+    CLI::Option* const by = command->add_option("--by", commands.bill_by, "what a row is of");
+    by->type_name(kBillBy)->capture_default_str();
     AddServerOptions(*command, commands);
   }
   CLI::App* const held = add("held", "who had GPUs at a moment, of a file or the server");

@@ -213,7 +213,7 @@ namespace {
 
 absl::StatusOr<ledger::BillQuery> BillQueryOf(const LedgerBillOptions& options) {
   TRANCHE_ASSIGN_OR_RETURN(const ledger::ReportQuery span, QueryOf(options.span));
-  const std::optional<ledger::BillBy> by = ledger::ParseBillBy(options.by);
+  const std::optional<ledger::BillGroup> by = ledger::ParseBillBy(options.by);
   if (!by) {
     return absl::InvalidArgumentError(
         fmt::format("--by: expected {}, found {}", ledger::kBillByWords, wire::Quoted(options.by)));
@@ -251,7 +251,8 @@ int LedgerBill(const LedgerBillOptions& options, const ClientOptions& client, st
     const absl::StatusOr<Server> server = ReadServerFlags(client.server);
     if (!server.ok()) return Fail(err, server.status());
     const std::string target =
-        fmt::format("/api/v1/ledger/bill{}{}by={}", *span, span->empty() ? '?' : '&', options.by);
+        fmt::format("/api/v1/ledger/bill{}{}by={}", *span, span->empty() ? '?' : '&',
+                    kube::PercentEncoded(options.by));
     int code = kExitUsage;
     std::optional<Answer> told = AskServer(*server, "GET", target, "", err, code);
     if (!told) return code;
@@ -316,7 +317,8 @@ int LedgerStatement(const LedgerStatementOptions& options, const ClientOptions& 
   }
   const absl::StatusOr<Server> server = ReadServerFlags(client.server);
   if (!server.ok()) return Fail(err, server.status());
-  std::string target = fmt::format("/api/v1/ledger/statement?by={}", options.bill.by);
+  std::string target =
+      fmt::format("/api/v1/ledger/statement?by={}", kube::PercentEncoded(options.bill.by));
   const auto add = [&target](const char* name, Instant at) {
     target += fmt::format("&{}={}", name, kube::PercentEncoded(wire::FormatTime(at)));
   };

@@ -39,6 +39,8 @@ absl::StatusOr<std::string> LedgerQueryOf(const LedgerSpan& span);
 
 // What use costs, of a file or of the server's ledger where `path` is empty.
 // Table, JSON, or CSV with the column names of FOCUS 1.2.
+inline constexpr const char* kBillBy =
+    "team|namespace|class|pod|owner|node|model|pool|day|label:...";
 struct LedgerBillOptions {
   LedgerSpan span;  // nullopt: from the first of the month, to the last
   std::string by = "team";

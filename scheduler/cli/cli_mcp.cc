@@ -1,5 +1,7 @@
 #include "scheduler/cli/cli_mcp.h"
 
+#include <fmt/format.h>
+
 #include <cstdint>
 #include <functional>
 #include <ostream>
@@ -14,6 +16,7 @@
 #include "scheduler/cli/cli_lists.h"
 #include "scheduler/cli/mcp/session.h"
 #include "scheduler/cli/screen/raw_terminal.h"
+#include "scheduler/ledger/bill/bill.h"
 
 namespace tranche {
 namespace {
@@ -130,9 +133,9 @@ Tool BillTool(const ClientOptions& options) {
        {"to", false, {}, false, "likewise, exclusive; without it: the last"},
        {"by",
         false,
-        {"team", "namespace", "class", "pod", "node", "model", "pool", "day"},
+        {},
         false,
-        "what a row is of (team)"}},
+        fmt::format("what a row is of: {}; without it: team", ledger::kBillByWords)}},
       [](const ClientOptions& asked, const Json& arguments, std::ostream& out, std::ostream& err) {
         LedgerBillOptions bill;
         if (arguments.contains("from")) bill.span.from = TextOf(arguments, "from");

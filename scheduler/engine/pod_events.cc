@@ -15,10 +15,9 @@ namespace {
 constexpr std::chrono::seconds kStampUnit{1};  // of times in objects
 
 std::string OwnerOf(const PodFacts& pod) {
-  const PodRequest& request = pod.request;
-  if (!request.gang.empty()) return request.name.ns + "/gang/" + request.gang;
+  if (!pod.request.gang.empty()) return pod.request.name.ns + "/gang/" + pod.request.gang;
   if (!pod.owner.empty()) return pod.owner;
-  return request.name.str();
+  return pod.request.name.str();
 }
 
 // The steps of UpsertPod and DeletePod.
@@ -281,6 +280,7 @@ void PodEvents::PlacePod(PodRecord& record, PodFacts& pod, Instant now) {
 
 bool PodEvents::SetTraits(const PodFacts& pod, PodTraits& traits, Instant now) {
   traits.owner = OwnerOf(pod);
+  traits.controller = pod.controller;
   traits.made_anew = !pod.owner.empty();
   traits.left_alone = pod.left_alone;
   traits.labels = pod.labels;

@@ -6,10 +6,12 @@
 #include <cstddef>
 #include <cstdint>
 #include <functional>
+#include <memory>
 #include <optional>
 #include <string>
 #include <vector>
 
+#include "policy/selector.h"
 #include "quota/budget/budget.h"
 #include "quota/past_uses.h"
 #include "quota/tree/charge.h"
@@ -50,8 +52,11 @@ struct MeterEvent {
   std::vector<MeterPart> parts;          // the open ones, on every kind but kRunning
   std::optional<Allocation> allocation;  // kOpen: the devices, where they are known
   std::string devices;                   // kOpen: the same as JSON text; the shell's to fill in
-  bool estimated = false;                // `at` is the best that is known, not what was seen
-  std::string note;  // a fixed word: "NodeLost", "LostWork", "Interruption", ...
+  // kOpen: who made the pod, as PodFacts::controller, and its labels; empty, null: not known.
+  std::string controller;
+  std::shared_ptr<const Labels> labels;
+  bool estimated = false;  // `at` is the best that is known, not what was seen
+  std::string note;        // a fixed word: "NodeLost", "LostWork", "Interruption", ...
 };
 
 // An interval the ledger has open.

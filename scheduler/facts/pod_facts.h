@@ -38,7 +38,9 @@ struct PodFacts {
   std::optional<Instant> finished_at;  // the latest finishedAt, once every container has ended
   std::optional<Instant> deletion_at;  // metadata.deletionTimestamp
   // How it may be taken away (of pods that ask for GPUs; else unset).
-  std::string owner;      // uid of the controller (ownerReferences); empty: nobody makes it anew
+  std::string owner;  // uid of the controller (ownerReferences); empty: nobody makes it anew
+  // Kind and name of what made it, as people know it: "Job/train", "Deployment/web"; empty: nobody.
+  std::string controller;
   bool evictable = true;  // false: a mirror, static or DaemonSet pod (hazard 32)
   // Autoscalers are told to let it run: karpenter.sh/do-not-disrupt, or
   // cluster-autoscaler.kubernetes.io/safe-to-evict of "false".

@@ -8,6 +8,7 @@
 #include <utility>
 
 #include "scheduler/ledger/bill/fleet_text.h"
+#include "scheduler/ledger/bill/workload_text.h"
 #include "scheduler/ledger/questions.h"
 #include "scheduler/ledger/sqlite/numbers.h"
 #include "topology/base/check.h"
@@ -142,11 +143,18 @@ absl::Status Book::Open(const MeterEvent& event, int64_t written) {
     ++ignored_;
     return absl::OkStatus();
   }
-  const IntervalRow row{last_interval_ + 1, key.first,  key.second,           event.pod,
-                        event.node.str(),   event.leaf, event.workload_class, event.devices};
+  const IntervalRow row{last_interval_ + 1,
+                        key.first,
+                        key.second,
+                        event.pod,
+                        event.node.str(),
+                        event.leaf,
+                        event.workload_class,
+                        event.devices,
+                        WorkloadText(event.controller, event.labels.get(), kept_labels_)};
   TRANCHE_RETURN_IF_ERROR(insert_interval_.RunWith(row.id, row.uid, row.number, row.pod.ns,
                                                    row.pod.name, row.node, row.leaf,
-                                                   row.workload_class, row.devices));
+                                                   row.workload_class, row.devices, row.workload));
   if (database_->changes() == 0) {  // closed long ago
     ++ignored_;
     return absl::OkStatus();

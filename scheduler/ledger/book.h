@@ -34,6 +34,8 @@ class Book {
  public:
   // `database` must outlive the book and be at the current version.
   static absl::StatusOr<Book> Load(Database& database, int64_t epoch);
+  // Labels of pods that are kept from now on, by which bills tell them apart.
+  void KeepLabels(std::vector<std::string> keys) { kept_labels_ = std::move(keys); }
 
   // Adds the event's entries; an event that is there already, or that closes what is not open, adds
   // none. `written`: the newest time known.
@@ -111,6 +113,7 @@ class Book {
 
   Database* database_;
   int64_t epoch_;
+  std::vector<std::string> kept_labels_;
   int64_t last_entry_ = 0;
   int64_t last_interval_ = 0;
   int64_t checked_ = 0;

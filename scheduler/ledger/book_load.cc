@@ -73,8 +73,8 @@ absl::Status Book::LoadOpen() {
 absl::Status Book::PrepareAll() {
   const std::pair<Statement*, const char*> all[] = {
       {&insert_interval_,
-       "INSERT INTO interval(id, uid, number, namespace, pod, node, leaf, class, devices) "
-       "VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?) ON CONFLICT(uid, number) DO NOTHING"},
+       "INSERT INTO interval(id, uid, number, namespace, pod, node, leaf, class, devices, "
+       "workload) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?) ON CONFLICT(uid, number) DO NOTHING"},
       {&insert_entry_,
        "INSERT INTO entry(id, interval, kind, at, written, epoch, flags, note, hash) "
        "VALUES (?, nullif(?, 0), ?, ?, ?, ?, ?, ?, ?)"},

@@ -10,6 +10,7 @@ namespace tranche::ledger {
 
 absl::StatusOr<EntryCursor> EntryCursor::Make(Database& database) {
   EntryCursor cursor;
+  TRANCHE_ASSIGN_OR_RETURN(const bool workload, HasWorkload(database));
   for (const auto& [statement, sql] :
        {std::pair{&cursor.entries_,
                   "SELECT id, interval, kind, at, written, epoch, flags, note, hash FROM entry "
@@ -18,8 +19,10 @@ absl::StatusOr<EntryCursor> EntryCursor::Make(Database& database) {
                   "SELECT entry, account, compute, memory FROM posting WHERE entry >= ? "
                   "ORDER BY entry, account"},
         std::pair{&cursor.intervals_,
-                  "SELECT id, uid, number, namespace, pod, node, leaf, class, devices "
-                  "FROM interval WHERE id >= ? ORDER BY id"},
+                  workload ? "SELECT id, uid, number, namespace, pod, node, leaf, class, devices, "
+                             "workload FROM interval WHERE id >= ? ORDER BY id"
+                           : "SELECT id, uid, number, namespace, pod, node, leaf, class, devices, "
+                             "'' FROM interval WHERE id >= ? ORDER BY id"},
         std::pair{&cursor.closing_,
                   "SELECT budget, start, until, amounts FROM window_closing WHERE entry = ?"}}) {
     TRANCHE_ASSIGN_OR_RETURN(*statement, database.Prepare(sql));
@@ -110,6 +113,7 @@ absl::Status EntryCursor::ReadInterval(EntryRow& entry) {
   entry.opened.leaf = intervals_.Bytes(6);
   entry.opened.workload_class = intervals_.Bytes(7);
   entry.opened.devices = intervals_.Bytes(8);
+  entry.opened.workload = intervals_.Bytes(9);
   return absl::OkStatus();
 }
 

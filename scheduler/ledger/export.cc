@@ -70,6 +70,7 @@ class Exporter {
 
  private:
   absl::Status PrepareAll() {
+    TRANCHE_ASSIGN_OR_RETURN(const bool workload, HasWorkload(database_));
     const std::pair<Statement*, const char*> all[] = {
         {&closed_,
          "SELECT at, id, interval, flags FROM entry INDEXED BY entry_at WHERE kind = 3 AND at >= ? "
@@ -89,6 +90,9 @@ class Exporter {
     for (const auto& [statement, sql] : all) {
       TRANCHE_ASSIGN_OR_RETURN(*statement, database_.Prepare(sql));
     }
+    if (!workload) return absl::OkStatus();
+    TRANCHE_ASSIGN_OR_RETURN(workload_,
+                             database_.Prepare("SELECT workload FROM interval WHERE id = ?"));
     return absl::OkStatus();
   }
 
@@ -176,6 +180,7 @@ class Exporter {
     base.estimated = (flags & kEstimatedFlag) != 0;
     base.late = (flags & kLateFlag) != 0;
     details_.Reset();
+    TRANCHE_ASSIGN_OR_RETURN(base.workload, WorkloadOf(candidate.interval));
     if (query_.leaf && base.interval.leaf != *query_.leaf) return absl::OkStatus();
     TRANCHE_ASSIGN_OR_RETURN(const auto parts, Parts(candidate.open_entry, kHeld));
     TRANCHE_ASSIGN_OR_RETURN(const std::vector<Refund> refunds, Refunds(candidate.interval));
@@ -192,6 +197,15 @@ class Exporter {
       rows.push_back(std::move(filled));
     }
     return absl::OkStatus();
+  }
+
+  absl::StatusOr<std::string> WorkloadOf(int64_t interval) {
+    if (!workload_.prepared()) return std::string();
+    workload_.Bind(interval);
+    TRANCHE_ASSIGN_OR_RETURN(const bool row, workload_.Row());
+    std::string text(row ? workload_.Bytes(0) : std::string_view());
+    workload_.Reset();
+    return text;
   }
 
   // Adds the part of [start, end) that lies in the asked span.
@@ -238,6 +252,7 @@ class Exporter {
   Statement details_;
   Statement parts_;
   Statement refunds_;
+  Statement workload_;  // not prepared in files of older versions
 };
 
 }  // namespace

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include "scheduler/ledger/bill/fleet_text.h"
+#include "scheduler/ledger/bill/workload_text.h"
 #include "topology/base/status.h"
 
 namespace tranche::ledger {
@@ -77,6 +78,10 @@ void IntervalChecker::CheckFleet(const EntryRow& entry, std::vector<std::string>
 
 void IntervalChecker::CheckOpen(const EntryRow& entry, std::vector<std::string>& faults) {
   ++opened_;
+  if (const absl::Status read = ReadWorkloadText(entry.opened.workload).status(); !read.ok()) {
+    faults.push_back(fmt::format("rule 7: entry {}: expected a workload that says it, found: {}",
+                                 entry.id, std::string(read.message())));
+  }
   if (entry.opened.id != entry.interval) {
     faults.push_back(fmt::format("rule 4: entry {}: expected interval {}, found none", entry.id,
                                  entry.interval));

@@ -35,6 +35,9 @@ void AddDetails(std::string& content, const EntryRow& entry) {
                                     &row.workload_class, &row.devices}) {
       AddText(content, *text);
     }
+    // Older intervals have none, and keep their hash. No account's kind, which comes next, begins
+    // as it does.
+    if (!row.workload.empty()) AddText(content, row.workload);
   }
   if (entry.kind == EntryKind::kWindow) {
     AddText(content, entry.closing.budget_uid);
@@ -277,6 +280,11 @@ absl::StatusOr<bool> HasRestored(Database& database) {
 absl::StatusOr<bool> HasFleet(Database& database) {
   TRANCHE_ASSIGN_OR_RETURN(const int64_t version, database.Integer("PRAGMA user_version"));
   return version >= 3;
+}
+
+absl::StatusOr<bool> HasWorkload(Database& database) {
+  TRANCHE_ASSIGN_OR_RETURN(const int64_t version, database.Integer("PRAGMA user_version"));
+  return version >= 6;
 }
 
 absl::Status MakeId(Database& database, IdOf of) {

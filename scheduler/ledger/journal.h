@@ -75,6 +75,7 @@ struct IntervalRow {
   std::string leaf;
   std::string workload_class;
   std::string devices;
+  std::string workload = {};  // bill/workload_text.h; "": nothing is known
 };
 
 struct EntryRow {
@@ -170,6 +171,8 @@ absl::Status MakeId(Database& database, IdOf of);
 absl::StatusOr<bool> HasRestored(Database& database);
 // Files of versions 1 and 2 tell nothing of the fleet.
 absl::StatusOr<bool> HasFleet(Database& database);
+// Of intervals of versions before 6 nobody knows who made their pods.
+absl::StatusOr<bool> HasWorkload(Database& database);
 
 // The newest of all times: of entries, of when they were written, of the heartbeat. 1970 in an
 // empty file.

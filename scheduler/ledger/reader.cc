@@ -6,6 +6,7 @@
 #include <map>
 #include <utility>
 
+#include "scheduler/ledger/bill/workload_text.h"
 #include "scheduler/ledger/files.h"
 #include "scheduler/ledger/journal.h"
 #include "scheduler/ledger/questions.h"
@@ -37,6 +38,21 @@ absl::StatusOr<Database> OpenToRead(const std::string& path) {
   if (FileBytes(path + "-wal") > 0) return database;
   absl::StatusOr<Database> immutable = OpenAs(path, Access::kImmutable);
   return immutable.ok() ? std::move(immutable) : std::move(database);
+}
+
+// Notes what made the pod, and its label that is asked for.
+absl::Status NoteWorkload(const BillGroup& by, const ExportRow& row, BillUse& use) {
+  if (by.by != BillBy::kOwner && by.by != BillBy::kLabel) return absl::OkStatus();
+  const absl::StatusOr<Workload> workload = ReadWorkloadText(row.workload);
+  if (!workload.ok()) {
+    return absl::DataLossError(fmt::format("interval {} of {}: {}", row.interval.interval,
+                                           row.interval.pod.str(),
+                                           std::string(workload.status().message())));
+  }
+  use.owner = workload->controller;
+  const auto label = workload->labels.find(by.label);
+  if (label != workload->labels.end()) use.label = label->second;
+  return absl::OkStatus();
 }
 
 }  // namespace
@@ -117,9 +133,11 @@ absl::StatusOr<Bill> Reader::MakeBill(BillQuery query) {
   span.now = query.to;
   TRANCHE_ASSIGN_OR_RETURN(const std::vector<IdleSpan> idle,
                            ReadIdle(impl_->database, query.from, query.to));
+  absl::Status unreadable;
   const auto add = [&](const ExportRow& row) {
     const OpenInterval& held = row.interval;
     BillUse use;
+    unreadable.Update(NoteWorkload(query.by, row, use));
     use.node = held.node.str();
     use.model = PartsOf(held.parts[0].model).model;
     use.ns = held.pod.ns;
@@ -138,6 +156,7 @@ absl::StatusOr<Bill> Reader::MakeBill(BillQuery query) {
     uses.push_back(std::move(use));
   };
   TRANCHE_RETURN_IF_ERROR(ExportIntervals(impl_->database, span, add, query.as_of));
+  TRANCHE_RETURN_IF_ERROR(unreadable);
   TRANCHE_ASSIGN_OR_RETURN(std::vector<FleetEntry> fleet, FleetEntries(impl_->database));
   if (query.as_of) {
     std::erase_if(fleet, [&](const FleetEntry& entry) { return entry.entry > *query.as_of; });

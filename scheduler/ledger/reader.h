@@ -73,6 +73,7 @@ struct ExportRow {
   bool estimated = false;
   bool late = false;
   std::string devices;                // JSON
+  std::string workload;               // bill/workload_text.h; "": nothing is known
   GpuTime time;                       // within the asked span
   GpuTime refunded;                   // of it, given back
   std::vector<RefundedPart> refunds;  // all of the interval's, whatever span is asked

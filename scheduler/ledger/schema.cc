@@ -235,8 +235,13 @@ CREATE TABLE past_work(
 ) STRICT, WITHOUT ROWID;
 )sql";
 
-constexpr MigrationStep kSteps[] = {
-    {1, kVersion1}, {2, kVersion2}, {3, kVersion3}, {4, kVersion4}, {5, kVersion5}};
+// What made a pod, and its labels that bills tell apart. Of intervals before it nothing is known.
+constexpr std::string_view kVersion6 = R"sql(
+ALTER TABLE interval ADD COLUMN workload TEXT NOT NULL DEFAULT '';
+)sql";
+
+constexpr MigrationStep kSteps[] = {{1, kVersion1}, {2, kVersion2}, {3, kVersion3},
+                                    {4, kVersion4}, {5, kVersion5}, {6, kVersion6}};
 static_assert(std::size(kSteps) == kSchemaVersion);
 
 // What calls itself a later version than this is damaged, not new.

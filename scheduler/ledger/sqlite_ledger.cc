@@ -184,7 +184,7 @@ absl::Status SqliteLedger::Impl::TakeUp() {
       WriterOptions{options.path, start.history.ledger, options.epoch,
                     std::max(options.now, start.last_time), options.group_delay, options.group_size,
                     options.queue_limit, options.past_kept, options.times, options.may_write,
-                    options.workers, options.on_disk},
+                    options.workers, options.on_disk, options.bill_labels},
       std::move(connection));
   if (!look.head_fault.empty()) writer->Report(LedgerFault::kHead, look.head_fault);
   writer->Append(std::move(start.lost_ends), {});

@@ -44,6 +44,9 @@ struct Options {
   std::chrono::milliseconds check_every{std::chrono::hours(24)};  // all of the file, beside writing
   // What happened longer ago is forgotten; zero: nothing ever is.
   Millis past_kept = std::chrono::hours(24 * 35);
+  // Labels of pods that are kept with what they hold, by which bills can tell them apart; beyond
+  // kMostBillLabels none is.
+  std::vector<std::string> bill_labels = {};
   int backups = 7;  // kept by Backup
   std::chrono::milliseconds group_delay{5};
   std::size_t group_size = 256;

@@ -19,7 +19,6 @@ namespace tranche::ledger {
 namespace {
 
 using std::chrono::milliseconds;
-
 constexpr milliseconds kLongestPause{30'000};
 // Closing tries a failing disk for this long; what is queued then is lost.
 constexpr milliseconds kCloseWithin{1'000};
@@ -396,8 +395,9 @@ absl::Status Writer::Write() {
   if (!connection_.book) TRANCHE_RETURN_IF_ERROR(Connect());
   Book& book = *connection_.book;
   if (!connection_.past) {
-    connection_.past =
-        std::make_unique<PastBook>(*connection_.database, PastLimits{.kept = options_.past_kept});
+    book.KeepLabels(options_.bill_labels);
+    const PastLimits limits{.kept = options_.past_kept};
+    connection_.past = std::make_unique<PastBook>(*connection_.database, limits);
   }
   TRANCHE_ASSIGN_OR_RETURN(Transaction transaction, Transaction::Begin(*connection_.database));
   for (const Group& group : batch_.groups) {

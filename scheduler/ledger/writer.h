@@ -55,6 +55,7 @@ struct WriterOptions {
   std::function<bool()> may_write = nullptr;  // likewise
   Workers workers = nullptr;                  // likewise
   std::function<void(const MeterEvent&)> on_disk = nullptr;
+  std::vector<std::string> bill_labels = {};  // likewise
 };
 
 class Writer {

@@ -14,7 +14,9 @@
 #include <sstream>
 #include <utility>
 
+#include "policy/selector_text.h"
 #include "scheduler/kube/transport/server_url.h"
+#include "scheduler/ledger/bill/workload_text.h"
 #include "scheduler/wire/json/json.h"
 #include "topology/base/status.h"
 
@@ -126,6 +128,18 @@ Setter List(const char* expected, std::vector<std::string>& field,
   };
 }
 
+// A label more is a text more with all that is held.
+Setter BillLabels(std::vector<std::string>& field) {
+  static const std::string kExpected =
+      fmt::format("a list of at most {} keys of labels, each once", ledger::kMostBillLabels);
+  return [&field](const YAML::Node& node) -> Complaint {
+    if (List(kExpected.c_str(), field, IsLabelKey)(node)) return kExpected;
+    const std::set<std::string> keys(field.begin(), field.end());
+    if (keys.size() < field.size() || keys.size() > ledger::kMostBillLabels) return kExpected;
+    return std::nullopt;
+  };
+}
+
 // `settings`: the group of keys that the files belong to.
 Setter TlsFile(const char* settings, std::optional<http::TlsOptions>& tls,
                std::string http::TlsOptions::*field) {
@@ -215,6 +229,7 @@ void AddClusterKeys(ServeConfig& config, Setters& keys) {
   keys["ledger.openSeconds"] = Seconds(1, config.ledger_patience);
   keys["ledger.checkSeconds"] = Seconds(60, config.ledger_check);
   keys["ledger.pastDays"] = Whole(0, kMostPastDays, config.past_days);
+  keys["ledger.billLabels"] = BillLabels(config.bill_labels);
   keys["ledger.olderFile"] =
       OneOf(Choices<bool>{{"Refuse", false}, {"Accept", true}}, config.ledger_accept_rollback);
   keys["ledger.networkFiles"] =

@@ -106,6 +106,7 @@ struct ServeConfig {
   std::chrono::milliseconds ledger_look{1'000};  // between looks at what is wrong with it
   ledger::CommitTimes ledger_times;
   int past_days = 35;  // what happened in the cluster is kept so long; 0: it is not recorded
+  std::vector<std::string> bill_labels;  // of pods, kept in the ledger to bill by
   bool ledger_accept_rollback = false;
   ledger::NetworkFiles ledger_network = ledger::NetworkFiles::kRefuse;
 

@@ -49,6 +49,7 @@ absl::StatusOr<OpenedLedger> OpenLedger(const ServeConfig& config, int64_t epoch
   options.now = WallNow();
   options.check_every = config.ledger_check;
   options.past_kept = std::chrono::hours(24 * config.past_days);
+  options.bill_labels = config.bill_labels;
   options.times = config.ledger_times;
   options.past = ledger::PastForm::kShort;
   options.accept_rollback = config.ledger_accept_rollback;

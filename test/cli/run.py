@@ -52,6 +52,7 @@ LINES = [
     ("tranche quo", ["quota"]),
     ("tranche ledger ",
      ["bill", "export", "held", "repair-clock", "report", "statement", "verify"]),
+    ("tranche ledger bill --by o", ["owner"]),
     ("tranche nodes -o ", ["custom-columns=", "json", "jsonpath=", "name", "table", "wide",
                            "yaml"]),
     ("tranche nodes --output=y", ["--output=yaml"]),

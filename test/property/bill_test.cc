@@ -99,6 +99,8 @@ class BillProperty : public test::BudgetProperty {
       use.team = OneOf({"", "red", "blue"});
       use.pod = OneOf({"p1", "p2"});
       use.workload_class = OneOf({"", "batch"});
+      use.owner = OneOf({"", "Job/j", "Deployment/d"});
+      use.label = OneOf({"", "v", "w"});
       use.from = SomeTime();
       use.until = use.from + Between(0, kSpan / 2) * kStep;
       use.charge = SomeCharge();
@@ -131,6 +133,8 @@ class BillProperty : public test::BudgetProperty {
     if (by == BillBy::kNamespace) return use.ns;
     if (by == BillBy::kClass) return use.workload_class;
     if (by == BillBy::kPod) return use.ns + "/" + use.pod;
+    if (by == BillBy::kOwner) return use.owner.empty() ? "" : use.ns + "/" + use.owner;
+    if (by == BillBy::kLabel) return use.label;
     if (by == BillBy::kNode) return use.node;
     if (by == BillBy::kModel) return use.model;
     if (by == BillBy::kNodePool) return offer == nullptr ? "" : offer->traits.pool;
@@ -146,7 +150,7 @@ class BillProperty : public test::BudgetProperty {
     const int64_t end = query.to.time_since_epoch().count();
     for (int64_t at = query.from.time_since_epoch().count(); at < end;) {
       const int64_t until = std::min(end, at - at % kStep + kStep);
-      Piece(query.by, fleet, uses, at, until - at, bill);
+      Piece(query.by.by, fleet, uses, at, until - at, bill);
       at = until;
     }
     return bill;
@@ -247,8 +251,9 @@ TEST_F(BillProperty, IsWhatComesOfLookingAtEveryMinuteAndItsPartsAddUp) {
     BillQuery query;
     query.from = Instant(Millis(SomeTime() + Between(-1, 1) * Between(0, 59'999)));
     query.to = query.from + Millis(Between(1, 30 * 3'600'000));
-    query.by = OneOf({BillBy::kTeam, BillBy::kNamespace, BillBy::kClass, BillBy::kPod,
-                      BillBy::kNode, BillBy::kModel, BillBy::kNodePool, BillBy::kDay});
+    query.by = {
+        OneOf({BillBy::kTeam, BillBy::kNamespace, BillBy::kClass, BillBy::kPod, BillBy::kOwner,
+               BillBy::kNode, BillBy::kModel, BillBy::kNodePool, BillBy::kDay, BillBy::kLabel})};
     const absl::StatusOr<Bill> bill = SumBill(query, fleet, uses);
     ASSERT_TRUE(bill.ok()) << bill.status();
     const SlowBill slow = Slowly(query, fleet, uses);
@@ -264,7 +269,7 @@ TEST_F(BillProperty, IsWhatComesOfLookingAtEveryMinuteAndItsPartsAddUp) {
     int64_t cents = bill->free.cents + bill->refunded.cents;
     for (const BillRow& row : bill->rows) {
       const std::string key =
-          query.by == BillBy::kDay ? std::to_string(std::stoi(row.key.substr(8))) : row.key;
+          query.by.by == BillBy::kDay ? std::to_string(std::stoi(row.key.substr(8))) : row.key;
       ASSERT_TRUE(slow.rows.contains(key)) << key;
       ExpectSame(row.part, slow.rows.at(key), row.key);
       const auto idle = slow.idle_of.find(key);

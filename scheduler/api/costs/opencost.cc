@@ -32,18 +32,21 @@ struct Aggregate {
   ledger::BillBy by;
   const char* property;  // in which a row's key stands
 };
+constexpr std::string_view kLabelPrefix = "label:";
 constexpr Aggregate kAggregates[] = {
     {"namespace", ledger::BillBy::kNamespace, "namespace"},
     {"pod", ledger::BillBy::kPod, "pod"},
     {"node", ledger::BillBy::kNode, "node"},
     {"cluster", ledger::BillBy::kDay, "cluster"},
     {"label:team", ledger::BillBy::kTeam, "team"},
+    {"controller", ledger::BillBy::kOwner, "controller"},
 };
 
 struct Question {
   CostWindow window;
   Millis step{0};
-  const Aggregate* aggregate = nullptr;
+  Aggregate aggregate;
+  std::string label;  // the key of a pod's label that a row is of; empty: it is of none
   bool idle = false;
 };
 
@@ -53,6 +56,27 @@ absl::StatusOr<bool> Flag(const http::Request& request, const std::string& name)
   if (text == "true") return true;
   return absl::InvalidArgumentError(
       fmt::format("{}: expected true or false, found {}", name, wire::Quoted(text)));
+}
+
+// "label:team" is a team, whatever labels pods have.
+absl::Status SetAggregate(const std::string& text, Question& question) {
+  const std::string word = text.empty() ? "namespace" : text;
+  const auto* const known = std::ranges::find(kAggregates, word, &Aggregate::word);
+  if (known != std::end(kAggregates)) {
+    question.aggregate = *known;
+    return absl::OkStatus();
+  }
+  const std::optional<ledger::BillGroup> group =
+      word.starts_with(kLabelPrefix) ? ledger::ParseBillBy(word) : std::nullopt;
+  if (group) {
+    question.aggregate = {kLabelPrefix, group->by, "label"};
+    question.label = group->label;
+    return absl::OkStatus();
+  }
+  return absl::InvalidArgumentError(fmt::format(
+      "aggregate: expected namespace, pod, node, cluster, controller, label:team or label:KEY, "
+      "found {}",
+      wire::Quoted(word)));
 }
 
 absl::StatusOr<Question> QuestionOf(const http::Request& request, Instant now) {
@@ -71,15 +95,7 @@ absl::StatusOr<Question> QuestionOf(const http::Request& request, Instant now) {
         fmt::format("step: expected at most {} steps in the window, found {}", kMostSteps, steps));
   }
   TRANCHE_ASSIGN_OR_RETURN(question.idle, Flag(request, "includeIdle"));
-  std::string word = Parameter(request, "aggregate");
-  if (word.empty()) word = "namespace";
-  const auto* const known = std::ranges::find(kAggregates, word, &Aggregate::word);
-  if (known == std::end(kAggregates)) {
-    return absl::InvalidArgumentError(
-        fmt::format("aggregate: expected namespace, pod, node, cluster or label:team, found {}",
-                    wire::Quoted(word)));
-  }
-  question.aggregate = known;
+  TRANCHE_RETURN_IF_ERROR(SetAggregate(Parameter(request, "aggregate"), question));
   return question;
 }
 
@@ -115,11 +131,25 @@ Json AllocationOf(const std::string& name, Json properties, const CostWindow& wi
   return allocation;
 }
 
-Json PropertiesOf(const Aggregate& aggregate, const std::string& key) {
+Json PropertiesOf(const Question& question, const std::string& key) {
   Json properties = {{"cluster", kCluster}};
-  const std::string property = aggregate.property;
+  const std::string property = question.aggregate.property;
   if (property == "team") {
     properties["labels"] = {{"team", key}};
+  } else if (property == "label") {
+    if (!key.empty()) properties["labels"] = {{question.label, key}};
+  } else if (property == "controller") {
+    // NAMESPACE/KIND/NAME
+    const std::size_t first = key.find('/');
+    const std::size_t second = key.find('/', first + 1);
+    if (key.empty() || second == std::string::npos) return properties;
+    std::string kind = key.substr(first + 1, second - first - 1);
+    std::ranges::transform(kind, kind.begin(), [](char c) {
+      return c >= 'A' && c <= 'Z' ? static_cast<char>(c - 'A' + 'a') : c;
+    });
+    properties["namespace"] = key.substr(0, first);
+    properties["controllerKind"] = kind;
+    properties["controller"] = key.substr(second + 1);
   } else if (property == "pod") {
     const std::size_t slash = key.find('/');
     properties["namespace"] = key.substr(0, slash);
@@ -138,12 +168,12 @@ Json SetOf(const Question& question, const CostWindow& window, const ledger::Bil
     if (part.quantity == 0) return;
     set[name] = AllocationOf(name, std::move(properties), window, part, idle);
   };
-  if (question.aggregate->word == "cluster") {
+  if (question.aggregate.word == "cluster") {
     add(kCluster, nowhere, bill.used, bill.idle);
   } else {
     for (const ledger::BillRow& row : bill.rows) {
       const std::string name = row.key.empty() ? "__unallocated__" : row.key;
-      add(name, PropertiesOf(*question.aggregate, row.key), row.part, row.idle);
+      add(name, PropertiesOf(question, row.key), row.part, row.idle);
     }
   }
   if (!question.idle) return set;
@@ -164,7 +194,7 @@ absl::StatusOr<Json> SetsOf(ledger::Reader& reader, const Question& question) {
   Json sets = Json::array();
   for (Instant from = question.window.from; from < question.window.to; from += question.step) {
     const CostWindow window{from, std::min(from + question.step, question.window.to)};
-    const ledger::BillQuery query{window.from, window.to, question.aggregate->by};
+    const ledger::BillQuery query{window.from, window.to, {question.aggregate.by, question.label}};
     TRANCHE_ASSIGN_OR_RETURN(const Instant last, reader.LastTime());
     // What the ledger does not know of yet, or did not then, costs nothing.
     if (last <= window.from) {

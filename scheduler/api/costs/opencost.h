@@ -4,10 +4,10 @@
 // {"code":200,"data":[{"NAME":{"name","properties","window":{"start","end"},"start","end",
 // "minutes","gpuCount","gpuHours","gpuCost","totalCost",...}}]}: a set for each step of the window.
 // Parameters: window (cost_window.h), aggregate (namespace where it is left out, pod, node,
-// cluster, or label:team), step, accumulate, includeIdle; others are OpenCost's and change nothing
-// here. What nobody held is __idle__, what was given back __refunded__, both with includeIdle; pods
-// of no team are __unallocated__. CPU, memory, volumes and network cost 0: Tranche meters GPUs
-// alone.
+// cluster, controller, label:team, or label:KEY of pods), step, accumulate, includeIdle; others are
+// OpenCost's and change nothing here. What nobody held is __idle__, what was given back
+// __refunded__, both with includeIdle; pods of no team are __unallocated__. CPU, memory, volumes
+// and network cost 0: Tranche meters GPUs alone.
 //
 // Source: opencost.io/docs/integrations/api and api-examples.
 //

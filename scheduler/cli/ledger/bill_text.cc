@@ -36,7 +36,22 @@ constexpr std::string_view kFocusTitles =
     "BilledCost,BillingCurrency,BillingPeriodStart,BillingPeriodEnd,ChargeCategory,"
     "ChargeDescription,ChargePeriodStart,ChargePeriodEnd,ConsumedQuantity,ConsumedUnit,"
     "EffectiveCost,ProviderName,ResourceId,ResourceType,ServiceCategory,ServiceName,SubAccountId,"
-    "SubAccountName,x_UnpricedQuantity,x_IdleQuantity";
+    "SubAccountName,Tags,x_UnpricedQuantity,x_IdleQuantity";
+
+constexpr std::string_view kLabelPrefix = "label:";
+
+// FOCUS: a JSON object of keys and values. A row of pods without the label has none.
+std::string TagsOf(const std::string& by, const std::string& key) {
+  if (!by.starts_with(kLabelPrefix) || key.empty()) return "";
+  return Json({{by.substr(kLabelPrefix.size()), key}}).dump();
+}
+
+// A label that is not kept is a bill of one row without a name.
+bool KnowsNoLabel(const Json& bill) {
+  const Json& rows = bill.at("rows");
+  return Text(bill, "by").starts_with(kLabelPrefix) && !rows.empty() &&
+         std::ranges::all_of(rows, [](const Json& row) { return row.at("key") == ""; });
+}
 
 std::string FocusLine(const Json& bill, const std::string& what, const std::string& key,
                       const Json& part) {
@@ -44,7 +59,9 @@ std::string FocusLine(const Json& bill, const std::string& what, const std::stri
   const bool is_row = what == "used";
   const std::string account = is_row && (by == "team" || by == "namespace") ? key : "";
   const std::string resource =
-      is_row && (by == "model" || by == "pool" || by == "node" || by == "pod") ? key : "";
+      is_row && (by == "model" || by == "pool" || by == "node" || by == "pod" || by == "owner")
+          ? key
+          : "";
   std::string from = Text(bill, "from");
   std::string to = Text(bill, "to");
   const std::string period = fmt::format("{},{}", from, to);
@@ -56,11 +73,11 @@ std::string FocusLine(const Json& bill, const std::string& what, const std::stri
   }
   const std::string cost = Text(part, "cost");
   constexpr const char* kLine =
-      "{},{},{},Usage,{},{},{},{},GPU-Hours,{},Tranche,{},{},Compute,GPU,{},{},{},{}\r\n";
+      "{},{},{},Usage,{},{},{},{},GPU-Hours,{},Tranche,{},{},Compute,GPU,{},{},{},{},{}\r\n";
   return fmt::format(kLine, cost, bill.at("currency").is_null() ? "" : Text(bill, "currency"),
                      period, what, from, to, Text(part, "gpuHours"), cost, CsvText(resource),
                      resource.empty() ? "" : CsvText(by), CsvText(account), CsvText(account),
-                     Text(part, "unpricedGpuHours"),
+                     CsvText(is_row ? TagsOf(by, key) : ""), Text(part, "unpricedGpuHours"),
                      part.contains("idleGpuHours") ? Text(part, "idleGpuHours") : "");
 }
 
@@ -114,6 +131,11 @@ int PrintBill(const Json& bill, std::ostream& out) {
   known("the fleet is", "fleetKnownFrom",
         "the ledger does not tell of the fleet: nothing is billed");
   known("prices are", "pricesKnownFrom", "the ledger does not tell of prices: nothing is billed");
+  if (KnowsNoLabel(bill)) {
+    out << fmt::format(
+        "no pod of the span has the label {}, or it was not kept (ledger.billLabels)\n",
+        Text(bill, "by").substr(kLabelPrefix.size()));
+  }
   if (Text(bill, "unknownGpuHours") != "0.000") {
     out << fmt::format("{} GPU-hours were used on nodes that the ledger did not tell of then\n",
                        Text(bill, "unknownGpuHours"));

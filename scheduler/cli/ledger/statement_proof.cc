@@ -87,7 +87,7 @@ absl::StatusOr<StatedBill> ReadStatedBill(std::string_view text) {
   TRANCHE_ASSIGN_OR_RETURN(stated.query.from, TimeAt(root, "/bill/from"));
   TRANCHE_ASSIGN_OR_RETURN(stated.query.to, TimeAt(root, "/bill/to"));
   const Json& by = At(root, "/bill/by");
-  const std::optional<ledger::BillBy> known =
+  const std::optional<ledger::BillGroup> known =
       by.is_string() ? ledger::ParseBillBy(by.get_ref<const std::string&>()) : std::nullopt;
   if (!known) return Expected("/bill/by", std::string(ledger::kBillByWords).c_str(), by);
   stated.query.by = *known;

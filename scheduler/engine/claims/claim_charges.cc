@@ -39,16 +39,14 @@ NodeName ClaimCharges::NodeOf(const dra::Claim& claim) const {
   return NodeName(claim.allocation->devices.front().id.pool);
 }
 
-std::string ClaimCharges::ClassOf(const dra::Claim& claim) const {
+const PodRecord* ClaimCharges::UserOf(const dra::Claim& claim) const {
   std::vector<PodUid> users = claim.reserved_for;
   users.push_back(claim.owner);
   for (const PodUid& uid : users) {
-    if (const auto pod = books_.pods.find(uid); pod != books_.pods.end()) {
-      return pod->second.request->priority_class;
-    }
-    if (const PodRecord* record = cluster_.Find(uid)) return record->request->priority_class;
+    if (const auto pod = books_.pods.find(uid); pod != books_.pods.end()) return &pod->second;
+    if (const PodRecord* record = cluster_.Find(uid)) return record;
   }
-  return "";
+  return nullptr;
 }
 
 void ClaimCharges::Open(const PodUid& key, const dra::Claim& claim, std::vector<ModelCharge> parts,
@@ -58,7 +56,8 @@ void ClaimCharges::Open(const PodUid& key, const dra::Claim& claim, std::vector<
   PodRequest request;
   request.uid = key;
   request.name = {claim.ns, claim.name};
-  request.priority_class = ClassOf(claim);
+  const PodRecord* const user = UserOf(claim);
+  if (user != nullptr) request.priority_class = user->request->priority_class;
   MeteredClaim& held = metering_.claims[key];
   held.node = NodeOf(claim);
   if (const auto known = metering_.unclaimed.find(key); known != metering_.unclaimed.end()) {
@@ -72,6 +71,10 @@ void ClaimCharges::Open(const PodUid& key, const dra::Claim& claim, std::vector<
   work.parts = std::move(parts);
   MeterEvent event = metering_.Event(MeterKind::kOpen, key, held.interval, held.node, work, now);
   event.estimated = start == Start::kEstimated;
+  if (user != nullptr) {
+    event.controller = user->traits.controller;
+    event.labels = user->traits.labels;
+  }
   cluster_.outbox.Journal(std::move(event));
   // The devices are taken from its allocation on, whatever its pods do.
   cluster_.outbox.Journal(

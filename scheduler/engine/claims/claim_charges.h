@@ -54,7 +54,7 @@ class ClaimCharges {
   void Open(const PodUid& key, const dra::Claim& claim, std::vector<ModelCharge> parts, Start start,
             Instant now);
   void Close(const PodUid& key, Instant now);
-  std::string ClassOf(const dra::Claim& claim) const;
+  const PodRecord* UserOf(const dra::Claim& claim) const;
   std::vector<ModelCharge> ChargeOf(const dra::Claim& claim) const;
 
   ClusterState& cluster_;

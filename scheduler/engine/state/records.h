@@ -33,6 +33,7 @@ using ChargeKind = Index<struct ChargeKindTag>;
 // How a pod may be taken away, as the cluster shows it.
 struct PodTraits {
   std::string owner;        // see EvictionHistory
+  std::string controller;   // as of PodFacts
   bool made_anew = false;   // by a controller, when it is gone
   bool left_alone = false;  // as of PodFacts
   std::shared_ptr<const Labels> labels;

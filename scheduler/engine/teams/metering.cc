@@ -29,6 +29,11 @@ MeterEvent Metering::Event(MeterKind kind, const PodUid& uid, int interval, cons
   event.leaf = work.leaf;
   event.workload_class = work.workload_class;
   event.parts = work.parts;
+  if (kind != MeterKind::kOpen) return event;
+  if (const PodRecord* record = cluster_.Find(uid)) {
+    event.controller = record->traits.controller;
+    event.labels = record->traits.labels;
+  }
   return event;
 }
 

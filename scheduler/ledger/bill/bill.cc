@@ -8,10 +8,12 @@
 #include <memory>
 #include <numeric>
 #include <set>
+#include <tuple>
 #include <utility>
 
 #include "fmt/format.h"
 #include "policy/prices.h"
+#include "policy/selector_text.h"
 #include "scheduler/ledger/bill/fleet_text.h"
 #include "topology/base/status.h"
 
@@ -24,16 +26,18 @@ constexpr int64_t kMicrosPerCent = 10'000;
 constexpr Int128 kCentMoney = kGpuHourQuantity * kMicrosPerCent;
 constexpr int64_t kForever = std::numeric_limits<int64_t>::max();
 
-constexpr std::array<std::pair<std::string_view, BillBy>, 8> kBillBy = {{
+constexpr std::array<std::pair<std::string_view, BillBy>, 9> kBillBy = {{
     {"team", BillBy::kTeam},
     {"namespace", BillBy::kNamespace},
     {"class", BillBy::kClass},
     {"pod", BillBy::kPod},
+    {"owner", BillBy::kOwner},
     {"node", BillBy::kNode},
     {"model", BillBy::kModel},
     {"pool", BillBy::kNodePool},
     {"day", BillBy::kDay},
 }};
+constexpr std::string_view kLabelPrefix = "label:";
 
 // ---- what holds when
 
@@ -176,10 +180,11 @@ class Biller {
 
   absl::StatusOr<Bill> Take() {
     if (overflow_) return absl::OutOfRangeError("expected sums within 128 bits, found larger ones");
+    if (query_.by.by == BillBy::kLabel) GatherOthers();
     if (rows_.size() > kMostBillRows) {
       return absl::InvalidArgumentError(
           fmt::format("from, to: expected at most {} rows by {}, found {}; ask for a shorter span",
-                      kMostBillRows, NameOf(query_.by), rows_.size()));
+                      kMostBillRows, TextOf(query_.by), rows_.size()));
     }
     if (currencies_.size() > 1) {
       return absl::InvalidArgumentError(
@@ -231,7 +236,7 @@ class Biller {
     if (gpus == 0 && active.empty()) return;
     const auto* const prices = fleet_.prices.Of(from);
     while (from < until) {
-      int64_t end = query_.by == BillBy::kDay ? std::min(until, DayEnd(from)) : until;
+      int64_t end = query_.by.by == BillBy::kDay ? std::min(until, DayEnd(from)) : until;
       const GpuPrice* price = nullptr;
       if (gpus > 0 && prices != nullptr) {
         const Instant at{Millis(from)};
@@ -283,7 +288,7 @@ class Biller {
   }
 
   std::string KeyOf(const BillUse& use, int64_t at, const NodeOffer* offer) const {
-    switch (query_.by) {
+    switch (query_.by.by) {
       case BillBy::kTeam:
         return use.team;
       case BillBy::kNamespace:
@@ -292,6 +297,10 @@ class Biller {
         return use.workload_class;
       case BillBy::kPod:
         return use.ns + "/" + use.pod;
+      case BillBy::kOwner:
+        return use.owner.empty() ? "" : use.ns + "/" + use.owner;
+      case BillBy::kLabel:
+        return use.label;
       case BillBy::kNode:
         return use.node;
       case BillBy::kModel:
@@ -315,6 +324,33 @@ class Biller {
 
   void AddTo(Int128& sum, int64_t amount, int64_t length) {
     overflow_ |= __builtin_add_overflow(sum, Int128{amount} * length, &sum);
+  }
+
+  // Of more rows than kMostLabelRows those that cost least become one; that of pods without the
+  // label stays.
+  void GatherOthers() {
+    if (rows_.size() <= kMostLabelRows) return;
+    std::vector<std::pair<std::string, Row>> rows(rows_.begin(), rows_.end());
+    std::ranges::stable_sort(rows, [](const auto& left, const auto& right) {
+      const auto rank = [](const auto& row) {
+        return std::tuple(row.first.empty(), row.second.part.money, row.second.part.quantity);
+      };
+      return rank(left) > rank(right);
+    });
+    Row others;
+    for (std::size_t i = kMostLabelRows - 1; i < rows.size(); ++i) {
+      Merge(rows[i].second.part, others.part);
+      Merge(rows[i].second.idle, others.idle);
+    }
+    rows.resize(kMostLabelRows - 1);
+    rows_ = std::map<std::string, Row>(rows.begin(), rows.end());
+    rows_.emplace(kOtherLabels, others);
+  }
+  void Merge(const BillPart& part, BillPart& sum) {
+    for (Int128 BillPart::*const amount :
+         {&BillPart::quantity, &BillPart::unpriced, &BillPart::money}) {
+      overflow_ |= __builtin_add_overflow(sum.*amount, part.*amount, &(sum.*amount));
+    }
   }
 
   // To cents that add up to those of the fleet.
@@ -363,14 +399,22 @@ class Biller {
 
 }  // namespace
 
-std::optional<BillBy> ParseBillBy(std::string_view text) {
+std::optional<BillGroup> ParseBillBy(std::string_view text) {
+  if (text.starts_with(kLabelPrefix)) {
+    text.remove_prefix(kLabelPrefix.size());
+    if (!IsLabelKey(text)) return std::nullopt;
+    return BillGroup{BillBy::kLabel, std::string(text)};
+  }
   const auto found = std::ranges::find(kBillBy, text, &std::pair<std::string_view, BillBy>::first);
   if (found == kBillBy.end()) return std::nullopt;
-  return found->second;
+  return BillGroup{found->second};
 }
 
-std::string_view NameOf(BillBy by) {
-  return std::ranges::find(kBillBy, by, &std::pair<std::string_view, BillBy>::second)->first;
+std::string TextOf(const BillGroup& group) {
+  if (group.by == BillBy::kLabel) return std::string(kLabelPrefix) + group.label;
+  const auto found =
+      std::ranges::find(kBillBy, group.by, &std::pair<std::string_view, BillBy>::second);
+  return std::string(found->first);
 }
 
 Instant MonthOf(Instant at) {

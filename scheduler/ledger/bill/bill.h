@@ -1,5 +1,5 @@
-// The bill: what use of GPUs costs, by team, namespace, class, pod, node, model, pool or day, and
-// what the rest of the fleet costs meanwhile.
+// The bill: what use of GPUs costs, by team, namespace, class, pod, what made the pod, a label of
+// it, node, model, pool or day, and what the rest of the fleet costs meanwhile.
 //
 // A moment of a node's GPUs of one model is shared out like this: each pod has the larger of its
 // compute and its memory; where these are more than the GPUs, all in proportion; the rest is free.
@@ -27,17 +27,35 @@
 
 namespace tranche::ledger {
 
-enum class BillBy : uint8_t { kTeam, kNamespace, kClass, kPod, kNode, kModel, kNodePool, kDay };
-// "team", "namespace", "class", "pod", "node", "model", "pool", "day"; nullopt: another text.
-std::optional<BillBy> ParseBillBy(std::string_view text);
-std::string_view NameOf(BillBy by);
+enum class BillBy : uint8_t {
+  kTeam,
+  kNamespace,
+  kClass,
+  kPod,
+  kOwner,
+  kNode,
+  kModel,
+  kNodePool,
+  kDay,
+  kLabel
+};
+// What a row is of.
+struct BillGroup {
+  BillBy by = BillBy::kTeam;
+  std::string label = {};  // kLabel: its key
+  friend bool operator==(const BillGroup&, const BillGroup&) = default;
+};
+// "team", "namespace", "class", "pod", "owner", "node", "model", "pool", "day", or "label:KEY";
+// nullopt: another text.
+std::optional<BillGroup> ParseBillBy(std::string_view text);
+std::string TextOf(const BillGroup& group);
 inline constexpr std::string_view kBillByWords =
-    "team, namespace, class, pod, node, model, pool or day";
+    "team, namespace, class, pod, owner, node, model, pool, day or label:KEY";
 
 struct BillQuery {
   Instant from;
   Instant to;  // after `from`
-  BillBy by = BillBy::kTeam;
+  BillGroup by = {};
   // As the ledger said it when this entry was its newest; nullopt: as it says now.
   std::optional<int64_t> as_of = {};
 };
@@ -74,6 +92,8 @@ struct BillUse {
   std::string team;                 // "": none
   std::string pod = {};             // its name
   std::string workload_class = {};  // "": none
+  std::string owner = {};           // "Job/train", what made the pod; "": nobody, or not known
+  std::string label = {};           // the value of the label that is asked for; "": none
   int64_t from = 0;
   int64_t until = 0;
   Charge charge;
@@ -88,7 +108,8 @@ struct BillPart {
   int64_t cents = 0;
 };
 struct BillRow {
-  std::string key;  // a team, ...; of a pod "ns/name", of a day "2026-03-01"; "": none
+  // A team, ...; of a pod "ns/name", of an owner "ns/Job/train", of a day "2026-03-01"; "": none.
+  std::string key;
   BillPart part;
   BillPart idle;  // of it
 };
@@ -96,7 +117,7 @@ struct BillRow {
 struct Bill {
   Instant from;
   Instant to;
-  BillBy by = BillBy::kTeam;
+  BillGroup by;
   std::string currency;  // "": there was no price
   // The first the ledger tells of; nullopt: it does not.
   std::optional<Instant> fleet_from;
@@ -113,6 +134,9 @@ struct Bill {
 
 // A bill by pod of a large fleet is for shorter spans.
 inline constexpr std::size_t kMostBillRows = 50'000;
+// Labels are written by users: of more values those that cost least are one row.
+inline constexpr std::size_t kMostLabelRows = 1'000;
+inline constexpr std::string_view kOtherLabels = "(others)";  // no label's value
 
 // Errors: InvalidArgument (`to` not after `from`, several currencies in the span, more rows than
 // kMostBillRows), DataLoss (an entry that cannot be read), OutOfRange (sums beyond 128 bits).

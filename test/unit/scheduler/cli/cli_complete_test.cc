@@ -59,6 +59,8 @@ TEST_F(CompleteTest, CommandsFlagsValuesAndFiles) {
       {{"nodes", "--server", ""}, {}},
       {{"nodes", "--server", "http://a", "--ca"}, {"--ca-file"}},
       {{"ledger", "report", "-o", ""}, {"table", "json", "yaml", "jsonpath="}},
+      {{"ledger", "bill", "--by", "p"}, {"pod", "pool"}},
+      {{"ledger", "statement", "--by", "l"}, {"label:"}},
       {{"ledger", "export", "-o", ""}, {"csv", "json"}},
       {{"ledger", "held", "-o", ""}, {"table", "json", "yaml", "jsonpath="}},
       {{"serve", "--cluster", ""}, {"embedded", "kubernetes"}},

@@ -137,7 +137,7 @@ TEST_F(CliLedgerTest, BillIsATableJsonOrTheColumnsOfFocus) {
   EXPECT_THAT(out_.str(),
               HasSubstr("\r\n3.00,USD,2026-03-01T10:00:00Z,2026-03-01T12:00:00Z,Usage,used,"
                         "2026-03-01T10:00:00Z,2026-03-01T12:00:00Z,1.500,GPU-Hours,3.00,Tranche,,,"
-                        "Compute,GPU,team-a,team-a,0.000,0.000\r\n"));
+                        "Compute,GPU,team-a,team-a,,0.000,0.000\r\n"));
   out_.str("");
   client.output = "json";
   options.by = "day";
@@ -174,6 +174,43 @@ TEST_F(CliLedgerTest, ABillHasAColumnOfWhatDidNothingWhereThatIsKnown) {
                                      "refunded      0.500            0.500  0.00\n"
                                      "fleet         4.000            4.000  0.00\n"
                                      "1.000 of the GPU-hours used did nothing, for 0.00\n"));
+}
+
+TEST_F(CliLedgerTest, ABillByOwnerOrLabelNamesWhatTheLedgerKept) {
+  options_.bill_labels = {"project"};
+  WriteFleet();
+  {
+    const auto file = MustOpen();
+    MeterEvent job = ledger::Open("uid-j", ledger::Minute(0));
+    job.controller = "Job/train";
+    job.labels = std::make_shared<const Labels>(Labels{{"project", "x"}});
+    Write(*file, {job, ledger::Open("uid-k", ledger::Minute(0))});
+    file->Heartbeat(ledger::Minute(60), {});
+  }
+  LedgerBillOptions options{Span(), "owner"};
+  options.span.from = "2026-03-01T10:00:00Z";
+  ClientOptions client;
+  EXPECT_EQ(LedgerBill(options, client, out_, err_), 0) << err_.str();
+  EXPECT_THAT(out_.str(), StartsWith("OWNER           GPU-HOURS  UNPRICED   USD\n"
+                                     "-                   1.000     0.000  2.00\n"
+                                     "ns-a/Job/train      1.000     0.000  2.00\n"
+                                     "used                2.000     0.000  4.00\n"));
+  client.output = "csv";
+  options.by = "label:project";
+  out_.str("");
+  EXPECT_EQ(LedgerBill(options, client, out_, err_), 0) << err_.str();
+  EXPECT_THAT(out_.str(),
+              HasSubstr("Compute,GPU,,,\"{\"\"project\"\":\"\"x\"\"}\",0.000,0.000\r\n"));
+  EXPECT_THAT(out_.str(), HasSubstr("Compute,GPU,,,,0.000,0.000\r\n")) << "of no project";
+  client.output = "table";
+  options.by = "label:gone";
+  out_.str("");
+  EXPECT_EQ(LedgerBill(options, client, out_, err_), 0) << err_.str();
+  EXPECT_THAT(out_.str(), HasSubstr("no pod of the span has the label gone, or it was not kept "
+                                    "(ledger.billLabels)\n"));
+  options.by = "label:a b";
+  EXPECT_EQ(LedgerBill(options, client, out_, err_), 2);
+  EXPECT_THAT(err_.str(), HasSubstr("day or label:KEY, found \"label:a b\""));
 }
 
 // ---- statements

@@ -83,7 +83,7 @@ TEST_F(CliMcp, EachToolAnswersAsItsCommandDoes) {
       {"plan", {{"manifest", "delete: [{kind: Node, name: gpu-1}]"}}, false, ""},
       {"plan", {{"manifest", "delete: 3"}}, true, "manifest: expected a list in delete"},
       {"audit", Json::object(), false, ""},
-      {"bill", {{"by", "moon"}}, true, "by: expected one of team, namespace"},
+      {"bill", {{"by", "moon"}}, true, "by: expected team, namespace"},
   };
   for (const Row& row : table) {
     const Json result = Result(row.tool, row.arguments);

@@ -235,7 +235,8 @@ TEST_F(ReaderTest, VerifyFindsEachKindOfDamage) {
       {"DELETE FROM rollup", "rule 2: expected 2 rollup rows"},
       {"DELETE FROM open_interval", "rule 2: expected 1 open intervals"},
       {"INSERT INTO open_interval VALUES (1, 1, NULL)", "rule 2: open_interval 1"},
-      {"INSERT INTO interval VALUES (99, 'x', 0, '', '', '', '', '', '')", "rule 4: expected 2"},
+      {"INSERT INTO interval VALUES (99, 'x', 0, '', '', '', '', '', '', '')",
+       "rule 4: expected 2"},
       {"INSERT INTO posting VALUES (99, 1, 1, 1)", "foreign_key_check"},
       {"UPDATE entry SET kind = 4 WHERE id = 4", "rule 4: entry 4"},
       // Lives that nobody lives: begun twice, running twice, ended twice, of no beginning.

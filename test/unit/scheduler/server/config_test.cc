@@ -38,7 +38,7 @@ sharing:
 preemption: {actor: Scheduler}
 mig: {configMap: gpu-operator/mig-parted}
 ledger: {file: l.db, onFailure: Open, openSeconds: 7, pastDays: 9, olderFile: Accept,
-         networkFiles: Accept}
+         billLabels: [project, example.com/stage], networkFiles: Accept}
 leaderElection: {lease: tranche-system/tranche, leaseSeconds: 9, renewSeconds: 6, retrySeconds: 1}
 tls:
   listen: ":9443"
@@ -94,6 +94,7 @@ http:
   EXPECT_EQ(config.ledger_failure, LedgerFailure::kOpen);
   EXPECT_EQ(config.ledger_patience, 7s);
   EXPECT_EQ(config.past_days, 9);
+  EXPECT_EQ(config.bill_labels, (std::vector<std::string>{"project", "example.com/stage"}));
   EXPECT_TRUE(config.ledger_accept_rollback);
   EXPECT_EQ(config.ledger_network, ledger::NetworkFiles::kAccept);
   EXPECT_EQ(config.mig_config_ns, "gpu-operator");
@@ -144,6 +145,15 @@ TEST(ConfigTest, MistakesNameLineKeyExpectedAndFound) {
   const std::vector<Row> table = {
       {"", "ok"},
       {"# nothing\n", "ok"},
+      {"ledger: {billLabels: [a b]}\n",
+       "c.yaml:1: expected ledger.billLabels: a list of at most 8 keys of labels, each once, found "
+       "a list"},
+      {"ledger: {billLabels: [a, a]}\n",
+       "c.yaml:1: expected ledger.billLabels: a list of at most 8 keys of labels, each once, found "
+       "a list"},
+      {"ledger: {billLabels: [a, b, c, d, e, f, g, h, i]}\n",
+       "c.yaml:1: expected ledger.billLabels: a list of at most 8 keys of labels, each once, found "
+       "a list"},
       {"threads: 2\nthreds: 4\n", "c.yaml:2: expected a known key, found \"threds\""},
       {"http:\n  idle: 4\n", "c.yaml:2: expected a known key, found \"http.idle\""},
       {"threads: 0\n", "c.yaml:1: expected threads: a whole number in 1..64, found \"0\""},

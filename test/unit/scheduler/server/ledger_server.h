@@ -20,6 +20,7 @@ class LedgerServer : public LiveServer {
     std::filesystem::create_directories(folder_);
     ServeConfig config;
     config.ledger = folder_ / "ledger.db";
+    config.bill_labels = {"project"};
     Launch(config);
     for (const char* object :
          {R"({"apiVersion": "v1", "kind": "Namespace",
@@ -44,10 +45,10 @@ class LedgerServer : public LiveServer {
 
   void Advance(int seconds) { Post("/embedded/v1/clock", {{"advanceSeconds", seconds}}); }
   std::string Now() { return Post("/embedded/v1/clock", {{"advanceSeconds", 0}})["now"]; }
-  // A pod "p" of the namespace that runs on the node from now on.
-  void Run(const std::string& ns, int gpus) {
+  // A pod "p" of the namespace that runs on the node from now on; more of its metadata.
+  void Run(const std::string& ns, int gpus, const test::Json& metadata = test::Json::object()) {
     const std::string count = std::to_string(gpus);
-    const test::Json pod = {
+    test::Json pod = {
         {"apiVersion", "v1"},
         {"kind", "Pod"},
         {"status", {{"phase", "Pending"}}},
@@ -56,6 +57,7 @@ class LedgerServer : public LiveServer {
          {{"containers",
            test::Json::array(
                {{{"name", "m"}, {"resources", {{"limits", {{"nvidia.com/gpu", count}}}}}}})}}}};
+    pod["metadata"].update(metadata);
     Apply(pod);
     ASSERT_EQ(Schedule(pod, {"n"}), "n");
   }

@@ -74,7 +74,9 @@ class OpenCostServer : public LedgerServer {
                           "spec": {"perGpuHour": "2.5", "currency": "USD"}})"));
     Advance(60);
     start_ = *wire::ParseTime(Now());
-    Run("team-a", 4);
+    Run("team-a", 4,
+        Json::parse(R"({"labels": {"project": "x", "team": "zebra"}, "ownerReferences": [
+            {"kind": "Job", "name": "train", "uid": "j", "controller": true}]})"));
     Run("other", 1);
     Advance(7200 + 60);
   }
@@ -124,6 +126,23 @@ TEST_F(OpenCostServer, RowsAreOfPodsNodesOrTheCluster) {
   EXPECT_EQ(Ask("&aggregate=cluster")["data"][0]["cluster-one"]["totalCost"], 25.0);
 }
 
+TEST_F(OpenCostServer, RowsAreOfControllersAndLabels) {
+  const Json made = Ask("&aggregate=controller&includeIdle=true")["data"][0];
+  const Json& job = made["team-a/Job/train"];
+  EXPECT_EQ(job["totalCost"], 20.0) << made;
+  EXPECT_EQ(job["properties"]["namespace"], "team-a");
+  EXPECT_EQ(job["properties"]["controllerKind"], "job");
+  EXPECT_EQ(job["properties"]["controller"], "train");
+  EXPECT_EQ(made["__unallocated__"]["totalCost"], 5.0) << "nobody made it";
+  EXPECT_EQ(made["__idle__"]["totalCost"], 15.0);
+  const Json labels = Ask("&aggregate=label:project")["data"][0];
+  EXPECT_EQ(labels["x"]["totalCost"], 20.0) << labels;
+  EXPECT_EQ(labels["x"]["properties"]["labels"]["project"], "x");
+  EXPECT_EQ(labels["__unallocated__"]["totalCost"], 5.0);
+  EXPECT_EQ(labels.size(), 2U);
+  EXPECT_EQ(Ask("&aggregate=label:team")["data"][0]["a"]["totalCost"], 20.0) << "Tranche's teams";
+}
+
 TEST_F(OpenCostServer, WhatItDoesNotKnowItRefuses) {
   const struct {
     const char* query;
@@ -131,6 +150,7 @@ TEST_F(OpenCostServer, WhatItDoesNotKnowItRefuses) {
   } rows[] = {{"window=soon", "window: expected today"},
               {"", "window: expected today"},
               {"window=7d&aggregate=moon", "aggregate: expected namespace, pod"},
+              {"window=7d&aggregate=label:", "label:team or label:KEY, found"},
               {"window=7d&step=1m", "step: expected at most 31 steps in the window, found 10080"},
               {"window=7d&step=x", "step: expected a span like 30m"},
               {"window=7d&includeIdle=1", "includeIdle: expected true or false"}};

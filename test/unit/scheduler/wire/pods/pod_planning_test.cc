@@ -135,6 +135,33 @@ TEST(PodPlanning, ReadsWhoMakesAPodAnewAndWhetherItMayBeEvicted) {
   }
 }
 
+TEST(PodPlanning, ReadsWhatMadeAPodAsPeopleKnowIt) {
+  const auto made = [](const char* kind, const char* name, const char* labels) {
+    return fmt::format(R"("labels":{{{}}},"ownerReferences":[{{"kind":"{}","name":"{}",)"
+                       R"("uid":"u","controller":true}}])",
+                       labels, kind, name);
+  };
+  const std::pair<std::string, const char*> rows[] = {
+      {"", ""},
+      {R"("ownerReferences":[{"kind":"Job","name":"j","uid":"u"}])", ""},
+      {R"("ownerReferences":[{"kind":"Job","uid":"u","controller":true}])", ""},
+      {made("Job", "train", ""), "Job/train"},
+      {made("ReplicaSet", "web-5d9f", R"("pod-template-hash":"5d9f")"), "Deployment/web"},
+      {made("ReplicaSet", "web-5d9f", ""), "ReplicaSet/web-5d9f"},
+      {made("ReplicaSet", "web-5d9f", R"("pod-template-hash":"other")"), "ReplicaSet/web-5d9f"},
+      {made("ReplicaSet", "-5d9f", R"("pod-template-hash":"5d9f")"), "ReplicaSet/-5d9f"},
+      {made("Job", "s-workers-0", R"("jobset.sigs.k8s.io/jobset-name":"s")"), "JobSet/s"},
+      {made("StatefulSet", "l-0", R"("leaderworkerset.sigs.k8s.io/name":"l")"),
+       "LeaderWorkerSet/l"},
+      {made("StatefulSet", "db", R"("jobset.sigs.k8s.io/jobset-name":"s")"), "StatefulSet/db"},
+  };
+  for (const auto& [metadata, controller] : rows) {
+    const absl::StatusOr<PodFacts> pod = GpuPod(metadata);
+    ASSERT_TRUE(pod.ok()) << metadata << pod.status();
+    EXPECT_EQ(pod->controller, controller) << metadata;
+  }
+}
+
 TEST(PodPlanning, ReadsWhomAutoscalersAreToLeaveAlone) {
   const std::pair<const char*, bool> rows[] = {
       {"", false},
