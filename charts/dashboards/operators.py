@@ -1,8 +1,8 @@
 """The dashboard of the operators: is it well, how full is the fleet, what was decided and why."""
 
 import panels
-from panels import (BYTES, CELSIUS, GPUS, HOURS, NUMBER, PER_SECOND, PODS, RATIO, SECONDS, WATT,
-                    graph, heatmap, stat, table, variable)
+from panels import (BYTES, CELSIUS, GPUS, HOURS, MONEY, NUMBER, PER_SECOND, PODS, RATIO, SECONDS,
+                    WATT, graph, heatmap, stat, table, variable)
 
 UID = "tranche-operators"
 JOB = 'job=~"$job"'
@@ -100,6 +100,15 @@ def fleet():
                   ("Cards", pooled("tranche_pool_gpus"), GPUS),
                   ("Allocated", pooled("tranche_pool_gpu_allocated"), GPUS),
               ], height=7),
+        graph("Cost of the fleet", "What all GPUs cost an hour at the prices in force, and what of "
+              "it is held: the rest is paid for and free.",
+              [("sum by (currency) (max by (model, pool, currency) "
+                f"(tranche_fleet_cost_per_hour{{{MODEL}}}))", "all {{currency}}"),
+               ("sum by (currency) (max by (leaf, model, pool, currency) "
+                f"(tranche_cost_per_hour{{{MODEL}}}))", "held {{currency}}")], MONEY),
+        graph("GPUs without a price", "No GPUPrice suits them: they are in no cost.",
+              [(f"sum by (model) (max by (model, pool) (tranche_unpriced_gpus{{{MODEL}}}))",
+                "{{model}}")], GPUS),
         graph("Allocated", "Share of each model that pods hold, of compute and memory the larger.",
               [(f"{model('tranche_gpu_allocated')} / {model('tranche_gpu_capacity')}",
                 "{{model}}")], RATIO, 8, maximum=1),

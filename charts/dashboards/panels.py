@@ -19,6 +19,7 @@ CELSIUS = "celsius"
 WATT = "watt"
 PER_SECOND = "ops"
 MOMENT = "dateTimeAsIso"
+MONEY = "suffix: /h"  # the currency is the line's name
 HOURS = "suffix: GPU-h"  # Grafana's own hours become days and years
 
 

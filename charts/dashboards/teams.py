@@ -1,7 +1,7 @@
 """The dashboard of the teams: what they own, use, borrow, lend, wait for and have left."""
 
 import panels
-from panels import GPUS, HOURS, MOMENT, PODS, RATIO, SECONDS, graph, stat, table, variable
+from panels import GPUS, HOURS, MOMENT, MONEY, PODS, RATIO, SECONDS, graph, stat, table, variable
 
 UID = "tranche-teams"
 LEAF = 'job=~"$job", leaf=~"$leaf"'
@@ -104,6 +104,19 @@ def budgets():
     return [overview, left, until, held]
 
 
+def cost():
+    by_team = graph(
+        "Cost by team", "What each team's GPUs cost an hour at the prices in force, in their "
+        "currency. GPUs without a price are not in it.",
+        [(f"sum by (leaf, currency) (max by (leaf, model, pool, currency) "
+          f"(tranche_cost_per_hour{{{LEAF}}}))", "{{leaf}} {{currency}}")], MONEY, stacked=True)
+    unpriced = graph(
+        "Held without a price", "GPUs that teams hold and that no GPUPrice suits: in no cost.",
+        [(f"sum by (leaf) (max by (leaf, model, pool) (tranche_held_unpriced_gpus{{{LEAF}}}))",
+          "{{leaf}}")], GPUS, stacked=True)
+    return [by_team, unpriced]
+
+
 def waiting():
     reasons = graph(
         "Waiting pods by reason", "What each waiting pod waits for; tranche explain NAMESPACE/POD "
@@ -167,6 +180,7 @@ def dashboard():
                  'label_values(tranche_quota_nominal_gpus{job=~"$job", leaf=~"$leaf"}, model)'),
     ]
     rows = [("At a glance", glance()), ("Quota", quotas()), ("Budgets", budgets()),
+            ("Cost", cost()),
             ("Waiting", waiting()), ("Taken back", taken_back()),
             ("GPU utilisation", utilisation())]
     return panels.dashboard(

@@ -28,6 +28,7 @@
 #include "scheduler/advice/case.h"
 #include "scheduler/dra/model.h"
 #include "scheduler/engine/audit_walk.h"
+#include "scheduler/engine/cost_walk.h"
 #include "scheduler/engine/preemption/plan_walk.h"
 #include "scheduler/engine/replica_walk.h"
 #include "scheduler/engine/report_walks.h"
@@ -195,6 +196,7 @@ class Engine {
   EngineTotals Totals() const;
   void TotalsSlice(TotalsWalk& walk) const;
   void FleetSlice(FleetWalk& walk) const;
+  void CostSlice(CostWalk& walk, Instant now);
   std::vector<CapRow> NamespaceCapRows() const;
   std::vector<QuotaView> Quotas(Instant now);
   void QuotaSlice(QuotaWalk& walk, Instant now);

@@ -151,6 +151,14 @@ FleetWalk EngineHost::Fleet(EngineCaller caller) {
   return walk;
 }
 
+CostSums EngineHost::Costs(EngineCaller caller) {
+  CostWalk walk;
+  while (!walk.done()) {
+    With(caller, [&walk](Engine& engine, Instant now) { engine.CostSlice(walk, now); });
+  }
+  return CostsOf(walk);
+}
+
 WaitingWalk EngineHost::Waiting(EngineCaller caller) {
   WaitingWalk walk;
   while (!walk.done()) {

@@ -107,6 +107,7 @@ class EngineHost {
   EngineTotals Totals(EngineCaller caller);
   WaitingWalk Waiting(EngineCaller caller);
   FleetWalk Fleet(EngineCaller caller);
+  CostSums Costs(EngineCaller caller);
   // `waiting`: of a walk that has just been made.
   std::vector<QuotaView> Quotas(EngineCaller caller, const std::vector<PendingRow>& waiting);
   std::vector<QuotaView> Quotas(EngineCaller caller) {

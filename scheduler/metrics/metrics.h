@@ -159,6 +159,7 @@ struct Scrape {
   std::vector<BudgetReport> budgets;
   std::vector<PendingRow> pending;
   std::vector<HeldTimeRow> held_time;
+  CostSums costs;
   std::vector<ExpectedStartRow> expected_starts;
   std::optional<UseRow> use = std::nullopt;  // nullopt: nobody is asked
   std::vector<NamespaceHeldRow> namespaces;

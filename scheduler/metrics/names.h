@@ -172,6 +172,20 @@ inline constexpr Series kNamespaceUsed = {
     "tranche_namespace_used_gpus",
     "Held now by namespace and model, and pool where quotas tell it apart "
     "(GPUs)"};
+inline constexpr Series kCost = {
+    "tranche_cost_per_hour",
+    "What GPUs held now cost by GPUPrices, by quota, model, the nodes' pool and currency; what has "
+    "no price is tranche_held_unpriced_gpus (currency an hour)"};
+inline constexpr Series kFleetCost = {
+    "tranche_fleet_cost_per_hour",
+    "What all GPUs cost now by GPUPrices, held or free, by model, the nodes' pool and currency "
+    "(currency an hour)"};
+inline constexpr Series kHeldUnpriced = {
+    "tranche_held_unpriced_gpus",
+    "Of GPUs held now, those that no GPUPrice suits, in no cost; by quota, model and pool (GPUs)"};
+inline constexpr Series kUnpriced = {
+    "tranche_unpriced_gpus",
+    "Of all GPUs, those that no GPUPrice suits, in no cost; by model and pool (GPUs)"};
 inline constexpr Series kShareInfo = {
     "tranche_gpu_share_info",
     "Thousandths of the GPU that the pod holds, to join what exporters measure by UUID; pods whose "

@@ -4,6 +4,7 @@
 #include <map>
 #include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "quota/tree/limits.h"
@@ -129,6 +130,32 @@ void AddHeld(const Scrape& scrape, Page& page) {
   }
 }
 
+Labels OfCost(const CostRow& row) {
+  Labels labels = {{"model", row.model}};
+  if (!row.pool.empty()) labels.emplace_back("pool", row.pool);
+  return labels;
+}
+
+// GPUs with a price have a row of money, those without one a row of GPUs: never a cost of 0.
+void AddCosts(const CostSums& costs, Page& page) {
+  constexpr double kGpuHourMoney = 1e6 * kQuantaPerGpu;
+  const auto add = [&page](const Series& cost, const Series& unpriced, const CostRow& row,
+                           Labels labels) {
+    if (row.currency.empty()) {
+      page.Gauge(unpriced, static_cast<double>(row.quanta) / kQuantaPerGpu, labels);
+      return;
+    }
+    labels.emplace_back("currency", row.currency);
+    page.Gauge(cost, static_cast<double>(row.money) / kGpuHourMoney, labels);
+  };
+  for (const CostRow& row : costs.held) {
+    Labels labels = OfCost(row);
+    labels.insert(labels.begin(), {"leaf", row.leaf});
+    add(kCost, kHeldUnpriced, row, std::move(labels));
+  }
+  for (const CostRow& row : costs.fleet) add(kFleetCost, kUnpriced, row, OfCost(row));
+}
+
 void AddLedger(const LedgerRow& ledger, Page& page) {
   page.Gauge(kLedgerWritable, ledger.writable ? 1 : 0);
   for (const auto& [kind, wrong] : ledger.faults) {
@@ -172,6 +199,7 @@ void AddTeams(const Scrape& scrape, Page& page) {
     page.Gauge(kPendingGpus, Gpus(row.quanta), labels);
   }
   AddHeld(scrape, page);
+  AddCosts(scrape.costs, page);
   AddShareInfo(scrape.shares, page);
   if (scrape.ledger) AddLedger(*scrape.ledger, page);
 }

@@ -311,6 +311,7 @@ metrics::Scrape LeaderServices::Impl::Gather() {
     scrape.held_time = engine.HeldTime(now);
     scrape.namespaces = engine.HeldByNamespace();
   });
+  scrape.costs = host.engine.Costs(EngineCaller::kMetrics);
   scrape.expected_starts = forecaster.Rows(scrape.now);
   scrape.use = use_source.row();
   if (config.share_metrics) scrape.shares = host.engine.Pods();

@@ -110,6 +110,28 @@ TEST_F(EngineDra, DeallocationAndAnotherDeviceEndWhatWasCharged) {
                                      "open c.1 at 0", "running c.1 at 0"));
 }
 
+TEST_F(EngineDra, ClaimsCostWhatTheirCardsDoAndNameWhatMadeThePod) {
+  Declare({.quotas = {test::Quota("team").Owns("team").Line("h100", "2")},
+           .prices = {test::Price("all", 2'000)}});
+  Put(Asks("c"));
+  PodFacts pod = PodWith("one", {"c"}, "n1");
+  pod.controller = "Job/train";
+  engine_.UpsertPod(pod, now_);
+  Put(Allocated(Asks("c"), "n1", "gpu-0", {"one"}));
+  Metered();
+  ASSERT_FALSE(journal_.empty());
+  EXPECT_EQ(journal_.front().controller, "Job/train");
+  CostWalk walk;
+  while (!walk.done()) engine_.CostSlice(walk, now_);
+  const CostSums costs = CostsOf(walk);
+  ASSERT_EQ(costs.held.size(), 1U);
+  EXPECT_EQ(costs.held[0].leaf, "team");
+  EXPECT_EQ(costs.held[0].model, "h100");
+  EXPECT_TRUE(costs.held[0].money == Int128{kQuantaPerGpu} * 2'000'000) << "one of two dollars";
+  ASSERT_EQ(costs.fleet.size(), 1U);
+  EXPECT_TRUE(costs.fleet[0].money == Int128{kQuantaPerGpu} * 8'000'000) << "four of them";
+}
+
 TEST_F(EngineDra, AdministratorsLookForNothing) {
   dra::Claim claim = Allocated(Asks("watch"), "n1", "gpu-0");
   claim.allocation->devices[0].admin = true;

@@ -74,6 +74,26 @@ TEST(MetricsTest, StateOfTheScrapeIsOnThePage) {
   EXPECT_EQ(page.find("tranche_watch_age_seconds{resource=\"nodes\"}"), std::string::npos);
 }
 
+// Half of one GPU at 3 dollars; what no price suits is no cost of 0.
+TEST(MetricsTest, CostsAreMoneyAnHourAndGpusWithoutAPriceAreToldApart) {
+  Scrape scrape;
+  constexpr Int128 kGpu = kQuantaPerGpu;
+  scrape.costs.held = {{"a", "h100", "spot", "USD", kGpu / 2, kGpu / 2 * 3'000'000},
+                       {"", "l4", "", "", kGpu * 2, 0}};
+  scrape.costs.fleet = {{"", "h100", "spot", "USD", kGpu * 8, kGpu * 8 * 3'000'000},
+                        {"", "l4", "", "", kGpu * 4, 0}};
+  const std::string page = Metrics().Render(scrape);
+  for (const char* line : {
+           "tranche_cost_per_hour{leaf=\"a\",model=\"h100\",pool=\"spot\",currency=\"USD\"} 1.5",
+           "tranche_fleet_cost_per_hour{model=\"h100\",pool=\"spot\",currency=\"USD\"} 24",
+           "tranche_held_unpriced_gpus{leaf=\"\",model=\"l4\"} 2",
+           "tranche_unpriced_gpus{model=\"l4\"} 4",
+       }) {
+    EXPECT_TRUE(ShowsLine(page, line)) << line << "\n" << page;
+  }
+  EXPECT_EQ(page.find("currency=\"\""), std::string::npos);
+}
+
 TEST(MetricsTest, CountsWhatIsCounted) {
   Metrics metrics;
   metrics.CountRequest(Verb::kFilter, Result::kYes, 60us);

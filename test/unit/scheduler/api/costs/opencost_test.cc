@@ -143,6 +143,18 @@ TEST_F(OpenCostServer, RowsAreOfControllersAndLabels) {
   EXPECT_EQ(Ask("&aggregate=label:team")["data"][0]["a"]["totalCost"], 20.0) << "Tranche's teams";
 }
 
+// The bill and /metrics count the same: 4 and 1 GPUs of 8 at 2.50.
+TEST_F(OpenCostServer, WhatItCostsNowIsAMetric) {
+  const std::string page = "\n" + Call("GET", "/metrics").body;
+  for (const char* const line :
+       {R"(tranche_cost_per_hour{leaf="a",model="h100",currency="USD"} 10)",
+        R"(tranche_cost_per_hour{leaf="",model="h100",currency="USD"} 2.5)",
+        R"(tranche_fleet_cost_per_hour{model="h100",currency="USD"} 20)"}) {
+    EXPECT_NE(page.find("\n" + std::string(line) + "\n"), std::string::npos) << line << page;
+  }
+  EXPECT_EQ(page.find("\ntranche_unpriced_gpus"), std::string::npos);
+}
+
 TEST_F(OpenCostServer, WhatItDoesNotKnowItRefuses) {
   const struct {
     const char* query;
