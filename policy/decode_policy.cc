@@ -63,6 +63,12 @@ constexpr std::array kEvictingEdits = {Choice<EvictingEdits>{"Warn", EvictingEdi
                                        Choice<EvictingEdits>{"Refuse", EvictingEdits::kRefuse}};
 constexpr std::array kConsolidate = {Choice<Consolidate>{"Off", Consolidate::kOff},
                                      Choice<Consolidate>{"On", Consolidate::kOn}};
+constexpr std::array kDeletionCost = {Choice<DeletionCost>{"Off", DeletionCost::kOff},
+                                      Choice<DeletionCost>{"On", DeletionCost::kOn}};
+constexpr std::array kProvisioning = {
+    Choice<Provisioning>{"Off", Provisioning::kOff},
+    Choice<Provisioning>{"CheckCapacity", Provisioning::kCheckCapacity},
+    Choice<Provisioning>{"AtomicScaleUp", Provisioning::kAtomicScaleUp}};
 constexpr std::array kOnIdle = {Choice<OnIdle>{"Evict", OnIdle::kEvict},
                                 Choice<OnIdle>{"Keep", OnIdle::kKeep}};
 
@@ -273,6 +279,12 @@ void ReadSpec(const Field& spec, GpuPolicy& policy) {
        {"mig", of_pods([&](const Field& mig) { ReadMig(mig, policy); })},
        {"consolidate",
         of_pods([&](const Field& field) { ReadChoice(field, kConsolidate, policy.consolidate); })},
+       {"deletionCost", of_pods([&](const Field& field) {
+          ReadChoice(field, kDeletionCost, policy.deletion_cost);
+        })},
+       {"provisioning", of_pods([&](const Field& field) {
+          ReadChoice(field, kProvisioning, policy.provisioning);
+        })},
        {"agents", of_pods([&](const Field& agents) {
           agents.ReadMembers({{"hamiVersion", [&](const Field& version) {
                                  ReadHamiVersion(version, policy.hami_minor);

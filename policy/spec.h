@@ -68,6 +68,12 @@ enum class OnIdle : uint8_t { kEvict, kKeep };
 enum class EvictingEdits : uint8_t { kWarn, kRefuse };
 // Whether nodes with little work that may be moved are emptied.
 enum class Consolidate : uint8_t { kOff, kOn };
+// Whether ReplicaSets are told which of their pods free the most when they go (annotation
+// controller.kubernetes.io/pod-deletion-cost).
+enum class DeletionCost : uint8_t { kOff, kOn };
+// What an autoscaler is asked for gangs that wait for room (ProvisioningRequest): nothing, whether
+// there is room for all of a gang, or to raise nodes for all of it or none.
+enum class Provisioning : uint8_t { kOff, kCheckCapacity, kAtomicScaleUp };
 // Whether nodes are told to kube-scheduler before it asks: for backlogs in large fleets, always, or
 // never.
 enum class Nominate : uint8_t { kAuto, kOn, kOff };
@@ -102,6 +108,8 @@ struct GpuPolicy {
   MigMode mig = MigMode::kOff;          // mig.mode
   std::optional<MigWindow> mig_window;  // absent: nodes are never emptied for their layout
   Consolidate consolidate = Consolidate::kOff;
+  DeletionCost deletion_cost = DeletionCost::kOff;
+  Provisioning provisioning = Provisioning::kOff;
   TopologyWish topology = TopologyWish::kPreferred;  // topology.default
   DomainLabels domains;                              // topology.labels
   // Fractions on nodes with nothing that enforces them: a packing promise only.

@@ -10,6 +10,7 @@
 #include "scheduler/advice/demand.h"
 #include "scheduler/facts/node_constraints.h"
 #include "scheduler/facts/node_facts.h"
+#include "scheduler/facts/pod_facts.h"
 #include "scheduler/facts/pod_request.h"
 #include "scheduler/index/inventory.h"
 #include "scheduler/index/load.h"
@@ -35,7 +36,10 @@ struct AdvicePod {
   // guards it now).
   bool moves_to_consolidate = false;
   bool moves_for_layout = false;
-  bool leaves = false;  // it was asked to: whoever takes its place waits, or has one
+  bool leaves = false;           // it was asked to: whoever takes its place waits, or has one
+  bool borrowed = false;         // more than its team is entitled to
+  std::string replica_set = {};  // uid of the ReplicaSet that made it; empty: none, or a gang's pod
+  DeletionCostMark deletion_cost = {};
   // GPU-milliseconds of work lost if it went now (since start or checkpoint, capped by its class).
   int64_t lost_gpu_ms = 0;
 };
@@ -65,7 +69,11 @@ struct AdviceWaiter {
   std::string leaf;
   std::string workload_class;
   Instant since;
-  bool quota_allows = true;  // false: quota, not devices, is what it waits for
+  bool quota_allows = true;            // false: quota, not devices, is what it waits for
+  Reason last_reason = Reason::kNone;  // of its last try; kNone: it was not tried
+  bool gated = false;
+  std::string provisioning = {};  // as of PodFacts
+  std::string maker = {};         // uid of its controller; empty: none
 };
 
 struct AdviceCase {

@@ -87,6 +87,10 @@ class Cluster : public ClusterApi {
   void RemoveGate(GateWrite write, std::function<void(WriteResult)> done) override;
   // The engine sees the changed node. Nothing here acts on a label.
   void AnnotatePod(PodAnnotationWrite write, std::function<void(WriteResult)> done) override;
+  void MarkPod(PodMarkWrite write, std::function<void(WriteResult)> done) override;
+  void ListProvisioning(std::function<void(ProvisioningList)> done) override;
+  void Provision(ProvisioningWrite write, std::function<void(WriteResult)> done) override;
+  void Unprovision(ProvisioningFound request, std::function<void(WriteResult)> done) override;
   // Takes placeholder pods alone, and is kubelet and device plugin to them: the pod shows a card at
   // once, under a name made of node and number.
   void CreatePod(PodCreation creation, std::function<void(WriteResult)> done) override;

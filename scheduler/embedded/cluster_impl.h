@@ -77,6 +77,9 @@ struct Cluster::State {
   ConfigMapLookup FindConfigMap(const ObjectKey& key, const std::string& data_key);
   WriteResult TryPutConfigMap(const ConfigMapWrite& write);
   void KeepEvent(const EventWrite& event);
+  ProvisioningList ListProvisioning();
+  WriteResult TryMakeProvisioning(const ProvisioningWrite& write);
+  WriteResult PutProvisioning(const ObjectKey& key, std::string_view json);
 
   // Disruption budgets. One applied without a status gets one, which then follows the pods.
   void DeriveBudget(const ManifestObject& object, JsonPatch& patch);

@@ -1,4 +1,4 @@
-// Locks that node agents go by, and scheduling gates.
+// Locks that node agents go by, annotations of pods, and scheduling gates.
 
 #include <utility>
 
@@ -88,6 +88,31 @@ void Cluster::AnnotatePod(PodAnnotationWrite write, std::function<void(WriteResu
   };
   impl_->Do([&](State& state) { return state.TryChangePod(write.pod, write.uid, annotate); },
             std::move(done));
+}
+
+void Cluster::MarkPod(PodMarkWrite write, std::function<void(WriteResult)> done) {
+  bool theirs = false;
+  const auto mark = [&](wire::Element pod, JsonPatch& patch) {
+    for (const PodMark& one : write.marks) {
+      const std::optional<std::string> present = AnnotationOf(pod, one.key);
+      theirs |= !one.ours_alone && present != one.before && present != one.after;
+    }
+    if (theirs) return false;
+    for (const PodMark& one : write.marks) {
+      if (one.after) {
+        patch.SetText({"metadata", "annotations", one.key}, *one.after);
+      } else {
+        patch.Remove({"metadata", "annotations", one.key});
+      }
+    }
+    return true;
+  };
+  impl_->Do(
+      [&](State& state) {
+        const WriteResult result = state.TryChangePod(write.pod, write.uid, mark);
+        return theirs ? Rejected(409, "an annotation is somebody else's by now") : result;
+      },
+      std::move(done));
 }
 
 void Cluster::RemoveGate(GateWrite write, std::function<void(WriteResult)> done) {

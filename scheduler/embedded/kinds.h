@@ -32,6 +32,8 @@ inline constexpr std::string_view kDeviceKind = "Device";  // Koordinator's
 inline constexpr std::string_view kPodGroupKind = "PodGroup";
 inline constexpr std::string_view kViewKind = "GPUQuotaView";
 inline constexpr std::string_view kReclaimKind = "GPUReclaim";
+inline constexpr std::string_view kProvisioningKind = "ProvisioningRequest";
+inline constexpr std::string_view kPodTemplateKind = "PodTemplate";
 inline constexpr std::string_view kDisruptionBudgetKind = "PodDisruptionBudget";
 inline constexpr std::string_view kResourceQuotaKind = "ResourceQuota";
 // Written by us alone.

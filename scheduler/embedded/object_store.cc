@@ -55,7 +55,7 @@ std::vector<ObjectKey> ObjectStore::Keys(std::string_view kind, std::string_view
   std::vector<ObjectKey> keys;
   const ObjectKey from{std::string(kind), std::string(ns), ""};
   for (auto at = objects_.lower_bound(from); at != objects_.end(); ++at) {
-    if (at->first.kind != kind || at->first.ns != ns) break;
+    if (at->first.kind != kind || (!ns.empty() && at->first.ns != ns)) break;
     keys.push_back(at->first);
   }
   return keys;

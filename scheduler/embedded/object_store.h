@@ -56,7 +56,7 @@ class ObjectStore {
 
   // Objects of a kind, ascending namespace and name; `ns` empty: all namespaces. A List object.
   std::string List(std::string_view kind, std::string_view ns) const;
-  // Their keys. `ns` is not empty.
+  // Their keys; `ns` empty: all namespaces.
   std::vector<ObjectKey> Keys(std::string_view kind, std::string_view ns) const;
   // Keys whose deletion is at `now` or earlier, earliest first.
   std::vector<ObjectKey> Due(Instant now) const;

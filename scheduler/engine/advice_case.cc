@@ -42,6 +42,10 @@ AdviceWaiter WaiterOf(EngineParts& parts, const PodUid& uid, const PodRecord& re
   }
   if (context.membership.gpu_class) waiter.workload_class = context.membership.gpu_class->name;
   waiter.since = record.waits_since;
+  if (record.filtered) waiter.last_reason = record.last_reason;
+  waiter.gated = record.traits.gated;
+  waiter.provisioning = record.traits.provisioning;
+  waiter.maker = record.traits.maker;
   waiter.quota_allows =
       context.whole == Reason::kNone &&
       (record.last_reason < Reason::kNoLeaf || record.last_reason > Reason::kNamespaceQuota);
@@ -69,10 +73,15 @@ void AddNode(EngineParts& parts, NodeId id, CaseWalk& walk) {
     pod.picks = holding.picks;
     pod.use = holding.use;
     pod.known = holding.known;
-    pod.leaves = record->traits.leaves_at.has_value();
+    const PodTraits& traits = record->traits;
+    pod.leaves = traits.leaves_at.has_value();
+    // The pods of a gang go together.
+    if (traits.of_replica_set && record->gang.empty()) pod.replica_set = traits.maker;
+    pod.deletion_cost = traits.deletion_cost;
     if (const HeldWork* work = cluster.book.Find(holding.uid)) {
       pod.leaf = work->leaf;
       pod.workload_class = work->workload_class;
+      pod.borrowed = work->quota != kNoQuota && work->marks.state != QuotaState::kInQuota;
       pod.lost_gpu_ms = parts.guards.LossOf(*record, *work, walk.ages, fleet.now);
       const GuardVerdict verdict = parts.guards.OfTime(holding.uid, *record, *work, fleet.now);
       const bool free = verdict.touchable && verdict.guard == Guard::kNone;
@@ -83,7 +92,6 @@ void AddNode(EngineParts& parts, NodeId id, CaseWalk& walk) {
     // Advice, not reclaim: quotas have no say in who might be restarted.
     const GpuClass* gpu_class = cluster.set->ClassOf(record->request->priority_class);
     const bool never = gpu_class != nullptr && gpu_class->preemptible == Preemptible::kNever;
-    const PodTraits& traits = record->traits;
     pod.evictable = !never && traits.evictable && traits.made_anew && !traits.left_alone;
     fleet.pods.push_back(std::move(pod));
   }

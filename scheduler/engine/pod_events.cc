@@ -2,6 +2,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <tuple>
 #include <utility>
 
 #include "scheduler/engine/parts.h"
@@ -16,8 +17,7 @@ constexpr std::chrono::seconds kStampUnit{1};  // of times in objects
 
 std::string OwnerOf(const PodFacts& pod) {
   if (!pod.request.gang.empty()) return pod.request.name.ns + "/gang/" + pod.request.gang;
-  if (!pod.owner.empty()) return pod.owner;
-  return pod.request.name.str();
+  return pod.owner.empty() ? pod.request.name.str() : pod.owner;
 }
 
 // The steps of UpsertPod and DeletePod.
@@ -283,16 +283,16 @@ bool PodEvents::SetTraits(const PodFacts& pod, PodTraits& traits, Instant now) {
   traits.controller = pod.controller;
   traits.made_anew = !pod.owner.empty();
   traits.left_alone = pod.left_alone;
+  std::tie(traits.maker, traits.of_replica_set, traits.deletion_cost, traits.provisioning) =
+      std::tie(pod.owner, pod.of_replica_set, pod.deletion_cost, pod.provisioning);
   traits.labels = pod.labels;
   if (traits.checkpoint && pod.checkpointed_at && *pod.checkpointed_at > *traits.checkpoint)
     traits.checkpoint_gap = *pod.checkpointed_at - *traits.checkpoint;
   traits.checkpoint = pod.checkpointed_at;
   traits.grace = pod.grace;
   traits.evictable = pod.evictable && !pod.unreadable;
-  traits.disrupted = pod.disrupted;
-  traits.gated = pod.gated;
-  traits.gates = pod.our_gates;
-  traits.foreign_gates = pod.foreign_gates;
+  std::tie(traits.disrupted, traits.gated, traits.gates, traits.foreign_gates) =
+      std::tie(pod.disrupted, pod.gated, pod.our_gates, pod.foreign_gates);
   traits.unschedulable = pod.unschedulable;
   traits.scheduler_says = pod.scheduler_says;
   if (!pod.terminating || traits.leaves_at) return false;

@@ -20,6 +20,18 @@ namespace tranche {
 
 enum class PodPhase : uint8_t { kPending, kRunning, kSucceeded, kFailed, kUnknown };
 
+// No object has a longer name; what is longer is cut.
+inline constexpr std::size_t kMostProvisioningName = 253;
+
+// What a pod says of itself for the order in which its ReplicaSet takes pods away (annotation
+// controller.kubernetes.io/pod-deletion-cost; the lower cost first, 0 where nothing is said).
+struct DeletionCostMark {
+  enum class By : uint8_t { kNobody, kUs, kOthers };
+  By by = By::kNobody;
+  int32_t cost = 0;  // kUs; who else wrote one has the last word, whatever it is
+  friend bool operator==(const DeletionCostMark&, const DeletionCostMark&) = default;
+};
+
 struct PodFacts {
   PodRequest request;  // uid, name, asks
   NodeName node;       // spec.nodeName; empty while pending
@@ -45,6 +57,11 @@ struct PodFacts {
   // Autoscalers are told to let it run: karpenter.sh/do-not-disrupt, or
   // cluster-autoscaler.kubernetes.io/safe-to-evict of "false".
   bool left_alone = false;
+  bool of_replica_set = false;  // its controller is a ReplicaSet
+  DeletionCostMark deletion_cost;
+  // The ProvisioningRequest it is to use, in its namespace (autoscaling.x-k8s.io/
+  // consume-provisioning-request); empty: none. At most kMostProvisioningName bytes.
+  std::string provisioning;
   Millis grace{30'000};  // spec.terminationGracePeriodSeconds, which is 30 where it is not given
   bool unschedulable = false;              // condition PodScheduled is False, reason Unschedulable
   std::string scheduler_says;              // its message then, as far as kLongestSaying goes

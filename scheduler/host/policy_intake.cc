@@ -184,7 +184,8 @@ void PolicyIntake::Settled() {
     const bool has_default = !set->policies.empty() && !set->policies.back().namespaces;
     const GpuPolicy& governing = has_default ? set->policies.back() : defaults_;
     preemption_in_tree_ = governing.actor == PreemptionActor::kScheduler;
-    fleet_rules_ = {governing.mig, governing.mig_window, governing.consolidate};
+    fleet_rules_ = {governing.mig, governing.mig_window, governing.consolidate,
+                    governing.deletion_cost, governing.provisioning};
   }
   // Thousands of namespaces are compared where nobody waits for it.
   if (moves.before != nullptr) moves.moved = MovedNamespaces(*moves.before, *set);

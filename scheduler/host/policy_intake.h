@@ -50,6 +50,8 @@ class PolicyIntake {
     MigMode mig = MigMode::kOff;
     std::optional<MigWindow> mig_window;
     Consolidate consolidate = Consolidate::kOff;
+    DeletionCost deletion_cost = DeletionCost::kOff;
+    Provisioning provisioning = Provisioning::kOff;
   };
   FleetRules fleet_rules() const;
   // Objects of ours that are not in force as written.

@@ -20,6 +20,8 @@
 #include "scheduler/kube/watch/reflector.h"
 #include "scheduler/kube/writes/api_calls.h"
 #include "scheduler/kube/writes/node_lock.h"
+#include "scheduler/kube/writes/pod_marks.h"
+#include "scheduler/kube/writes/provisioning.h"
 #include "scheduler/kube/writes/scheduling_gate.h"
 #include "scheduler/kube/writes/write_requests.h"
 #include "topology/base/check.h"
@@ -393,6 +395,34 @@ void Cluster::RemoveGate(GateWrite write, std::function<void(WriteResult)> done)
 
 void Cluster::AnnotatePod(PodAnnotationWrite write, std::function<void(WriteResult)> done) {
   impl_->Send(impl_->courtesy_calls, PodAnnotationRequest(write), 1, std::move(done));
+}
+
+void Cluster::MarkPod(PodMarkWrite write, std::function<void(WriteResult)> done) {
+  auto call = [impl = impl_.get(), write = std::move(write)](TimePoint deadline) mutable {
+    return kube::MarkPod(impl->courtesy_calls, std::move(write), deadline);
+  };
+  impl_->Run(std::move(call), std::move(done));
+}
+
+void Cluster::ListProvisioning(std::function<void(ProvisioningList)> done) {
+  auto call = [impl = impl_.get()](TimePoint deadline) {
+    return kube::ListProvisioning(impl->courtesy_calls, deadline);
+  };
+  impl_->Run<ProvisioningList>(std::move(call), std::move(done));
+}
+
+void Cluster::Provision(ProvisioningWrite write, std::function<void(WriteResult)> done) {
+  auto call = [impl = impl_.get(), write = std::move(write)](TimePoint deadline) mutable {
+    return MakeProvisioning(impl->courtesy_calls, std::move(write), deadline);
+  };
+  impl_->Run(std::move(call), std::move(done));
+}
+
+void Cluster::Unprovision(ProvisioningFound request, std::function<void(WriteResult)> done) {
+  auto call = [impl = impl_.get(), request = std::move(request)](TimePoint deadline) mutable {
+    return DeleteProvisioning(impl->courtesy_calls, std::move(request), deadline);
+  };
+  impl_->Run(std::move(call), std::move(done));
 }
 
 void Cluster::CreatePod(PodCreation creation, std::function<void(WriteResult)> done) {

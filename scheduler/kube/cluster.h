@@ -58,6 +58,10 @@ class Cluster : public ClusterApi {
   void UnlockNode(NodeLockWrite write, std::function<void(NodeLockResult)> done) override;
   void RemoveGate(GateWrite write, std::function<void(WriteResult)> done) override;
   void AnnotatePod(PodAnnotationWrite write, std::function<void(WriteResult)> done) override;
+  void MarkPod(PodMarkWrite write, std::function<void(WriteResult)> done) override;
+  void ListProvisioning(std::function<void(ProvisioningList)> done) override;
+  void Provision(ProvisioningWrite write, std::function<void(WriteResult)> done) override;
+  void Unprovision(ProvisioningFound request, std::function<void(WriteResult)> done) override;
   void CreatePod(PodCreation creation, std::function<void(WriteResult)> done) override;
   void DeletePod(PodName pod, PodUid uid, std::function<void(WriteResult)> done) override;
   void LabelNode(NodeLabelWrite write, std::function<void(WriteResult)> done) override;

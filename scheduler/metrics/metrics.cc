@@ -103,6 +103,9 @@ void AddState(const Scrape& scrape, Page& page) {
   page.Gauge(kReclaimsRunning, static_cast<double>(scrape.reclaims_running));
   page.Gauge(kMigChangesPending, static_cast<double>(scrape.mig_changes_pending));
   page.Gauge(kEmptyingsPending, static_cast<double>(scrape.emptyings_pending));
+  for (const auto& [state, count] : scrape.provisioning_requests) {
+    page.Gauge(kProvisioningRequests, static_cast<double>(count), {{"state", state}});
+  }
   if (scrape.defragmentable_gpus) {
     page.Gauge(kDefragmentable, static_cast<double>(*scrape.defragmentable_gpus));
   }
@@ -230,6 +233,8 @@ struct Metrics::Impl {
   std::array<prometheus::Counter*, kReasons> observed{};
   std::array<prometheus::Counter*, kMigOutcomes> mig_changes{};
   std::array<prometheus::Counter*, kEmptyingOutcomes> emptyings{};
+  prometheus::Counter* deletion_costs = nullptr;
+  prometheus::Counter* failed_deletion_costs = nullptr;
   prometheus::Counter* bind_alarms = nullptr;
   prometheus::Counter* pokes = nullptr;
   ReclaimCounters reclaims{registry};
@@ -263,6 +268,9 @@ struct Metrics::Impl {
     }
     bind_alarms = &CounterFamily(registry, kBindAlarms).Add({});
     pokes = &CounterFamily(registry, kPokes).Add({});
+    auto& cost_family = CounterFamily(registry, kDeletionCosts);
+    deletion_costs = &cost_family.Add({{"outcome", "done"}});
+    failed_deletion_costs = &cost_family.Add({{"outcome", "failed"}});
     auto& emptying_family = CounterFamily(registry, kEmptyings);
     for (std::size_t outcome = 0; outcome < kEmptyingOutcomes; ++outcome) {
       emptyings[outcome] = &emptying_family.Add({{"outcome", kEmptyingOutcomeNames[outcome]}});
@@ -317,6 +325,9 @@ void Metrics::CountMigChange(MigOutcome outcome) {
 }
 void Metrics::CountEmptying(EmptyingOutcome outcome) {
   impl_->emptyings[static_cast<std::size_t>(outcome)]->Increment();
+}
+void Metrics::CountDeletionCost(bool done) {
+  (done ? impl_->deletion_costs : impl_->failed_deletion_costs)->Increment();
 }
 void Metrics::CountBindAlarm() { impl_->bind_alarms->Increment(); }
 void Metrics::CountPoke() { impl_->pokes->Increment(); }

@@ -151,6 +151,8 @@ struct Scrape {
   int64_t reclaims_running = 0;
   int64_t mig_changes_pending = 0;
   int64_t emptyings_pending = 0;
+  // ProvisioningRequests of ours by what their conditions say; empty: nobody looks.
+  std::map<std::string, int64_t> provisioning_requests = {};
   std::optional<int64_t> defragmentable_gpus;  // nullopt: not looked for yet
   std::chrono::milliseconds clock_ahead{0};
   // The machine's clock of the API server's; nullopt: it is not known.
@@ -204,6 +206,8 @@ class Metrics {
   void CountEvictionFailure(EvictionOutcome outcome);
   void CountMigChange(MigOutcome outcome);
   void CountEmptying(EmptyingOutcome outcome);
+  // A deletion cost of a pod was written or taken back, or was to be.
+  void CountDeletionCost(bool done);
   void CountStart(const StartedWork& start);
 
   // The whole exposition, text format 0.0.4. Cost: O(series).

@@ -253,6 +253,13 @@ inline constexpr Series kEmptyings = {
 inline constexpr Series kEmptyingsPending = {
     "tranche_node_emptyings_pending",
     "Nodes kept from new pods while they are emptied, or kept empty (nodes)"};
+inline constexpr Series kDeletionCosts = {
+    "tranche_deletion_cost_writes_total",
+    "Deletion costs of pods that were written or taken back: done, failed (writes)"};
+inline constexpr Series kProvisioningRequests = {
+    "tranche_provisioning_requests",
+    "ProvisioningRequests for gangs that wait for room, by what an autoscaler says of them: asked, "
+    "accepted, not_yet, provisioned, expired, revoked, failed (requests)"};
 
 // ---- ledger -----------------------------------------------------------------------------------
 inline constexpr Series kLedgerWritable = {"tranche_ledger_writable",

@@ -9,7 +9,9 @@
 #include "scheduler/ports/evictions.h"
 #include "scheduler/ports/node_writes.h"
 #include "scheduler/ports/object_writes.h"
+#include "scheduler/ports/pod_marks.h"
 #include "scheduler/ports/pod_writes.h"
+#include "scheduler/ports/provisioning.h"
 
 namespace tranche {
 
@@ -17,6 +19,8 @@ class ClusterApi : public PodWrites,
                    public NodeWrites,
                    public ObjectWrites,
                    public Evictions,
-                   public ConfigMaps {};
+                   public ConfigMaps,
+                   public PodMarks,
+                   public ProvisioningRequests {};
 
 }  // namespace tranche

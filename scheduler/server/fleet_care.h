@@ -1,5 +1,6 @@
 // What is done to nodes by policy: other MIG layouts (GPUPolicy.mig), and emptying those that run
-// little (GPUPolicy.consolidate).
+// little (GPUPolicy.consolidate); and what is said of pods for when their number is changed
+// (GPUPolicy.deletionCost), and asked for gangs that wait for room (GPUPolicy.provisioning).
 //
 // Thread rule: Tick by one thread at a time; AddTo from any.
 #pragma once
@@ -8,6 +9,8 @@
 
 #include "scheduler/controllers/consolidator.h"
 #include "scheduler/controllers/mig_controller.h"
+#include "scheduler/controllers/scaling/deletion_costs.h"
+#include "scheduler/controllers/scaling/provisioner.h"
 #include "scheduler/host/host.h"
 #include "scheduler/ports/cluster_api.h"
 #include "scheduler/server/config.h"
@@ -27,6 +30,8 @@ class FleetCare {
  private:
   MigController mig_;
   Consolidator consolidator_;
+  DeletionCosts deletion_costs_;
+  Provisioner provisioner_;
 };
 
 }  // namespace tranche

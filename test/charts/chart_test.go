@@ -125,6 +125,7 @@ func TestRendered(t *testing.T) {
 		{"webhook: {gates: true}", "ClusterRoleBinding/tranche-gates", ".subjects[0].name", "tranche"},
 		{"webhook: {gates: true, enabled: false}", "-ClusterRoleBinding/tranche-gates", "", ""},
 		{"rbac: {nodeLock: true}", "ClusterRoleBinding/tranche-node-lock", ".roleRef.name", "tranche-node-lock"},
+		{"rbac: {provisioning: true}", "ClusterRoleBinding/tranche-provisioning", ".roleRef.name", "tranche-provisioning"},
 		{"rbac: {migApply: true}", "RoleBinding/gpu-operator/tranche-mig-layouts", ".roleRef.name",
 			"tranche-mig-layouts"},
 		// The probe.

@@ -125,7 +125,8 @@ class ApiServer {
   // A merge patch of an object, with metadata.resourceVersion as a precondition.
   std::pair<int, Json> MergePatch(const ApiRequest& request, const ObjectPath& path);
   std::pair<int, Json> JsonPatchPod(const ApiRequest& request, const ObjectPath& path);
-  std::pair<int, Json> CreateConfigMap(const ApiRequest& request, const ObjectPath& path);
+  // One of a namespace, which has none of that name.
+  std::pair<int, Json> CreateObject(const ApiRequest& request, const ObjectPath& path);
   // A lease made (POST), or replaced where its version is still the stored one (PUT).
   std::pair<int, Json> WriteLease(const ApiRequest& request, const ObjectPath& path);
   std::pair<int, Json> CreateEvent(const ApiRequest& request, const ObjectPath& path);

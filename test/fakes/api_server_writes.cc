@@ -206,6 +206,9 @@ Reply ApiServer::MergePatch(const ApiRequest& request, const ObjectPath& path) {
       metadata["resourceVersion"] != object["metadata"]["resourceVersion"]) {
     return Refuse(409, "Conflict", "the object has been modified");
   }
+  if (metadata.contains("uid") && metadata["uid"] != object["metadata"]["uid"]) {
+    return Refuse(422, "Invalid", "metadata.uid: field is immutable");
+  }
   object.merge_patch(patch);
   Put(path.list_path, object);
   return {200, object};
@@ -224,7 +227,7 @@ Reply ApiServer::JsonPatchPod(const ApiRequest& request, const ObjectPath& path)
   }
 }
 
-Reply ApiServer::CreateConfigMap(const ApiRequest& request, const ObjectPath& path) {
+Reply ApiServer::CreateObject(const ApiRequest& request, const ObjectPath& path) {
   const Json made = Json::parse(request.body);
   const Json metadata = made.at("metadata");
   if (metadata.at("namespace") != path.ns || metadata.contains("resourceVersion")) {
@@ -272,14 +275,17 @@ void ApiServer::ServeWrite(const ApiRequest& request, Exchange& exchange) {
   if (path.list_path == kPods) {
     if (path.subresource == "binding") reply = ApplyBinding(request);
     if (path.subresource == "eviction") reply = EvictPod(request);
-    if (path.subresource == "status") reply = PatchPodStatus(request);
+    if (path.subresource == "status") {
+      const bool merges = HasType(request, "application/merge-patch+json");
+      reply = merges ? MergePatch(request, path) : PatchPodStatus(request);
+    }
     if (path.subresource.empty() && request.method == "PATCH") reply = JsonPatchPod(request, path);
   } else if (path.list_path == kEvents) {
     reply = CreateEvent(request, path);
   } else if (path.list_path == kLeases && request.method != "PATCH") {
     reply = WriteLease(request, path);
-  } else if (path.list_path == kConfigMaps && request.method == "POST") {
-    reply = CreateConfigMap(request, path);
+  } else if (request.method == "POST") {
+    reply = CreateObject(request, path);
   } else if ((path.list_path == kConfigMaps || path.list_path == kNodes) &&
              request.method == "PATCH") {
     reply = MergePatch(request, path);

@@ -52,6 +52,7 @@ RANKS = [
      "scheduler/metrics", "scheduler/ui", "scheduler/probe"],
     ["scheduler/host", "scheduler/agent"],
     ["scheduler/controllers"],
+    ["scheduler/controllers/scaling"],
     ["scheduler/api/lists"],
     ["scheduler/api"],
     ["scheduler/api/foresight", "scheduler/api/sight", "scheduler/api/costs"],
@@ -85,8 +86,9 @@ _JSON_ROOMS = ["scheduler/wire/json", "scheduler/wire/records", "scheduler/wire/
 # Where threads share state; test/tidy/threads.sh has clang check the locks.
 _SHARED_ROOMS = ["scheduler/http", *_KUBE_ROOMS, "scheduler/embedded", "scheduler/ledger",
                  "scheduler/metrics", "scheduler/host", "scheduler/controllers",
-                 "scheduler/api/lists", "scheduler/api", "scheduler/api/sight", "scheduler/server",
-                 "scheduler/server/viewers", "scheduler/agent"]
+                 "scheduler/controllers/scaling", "scheduler/api/lists", "scheduler/api",
+                 "scheduler/api/sight", "scheduler/server", "scheduler/server/viewers",
+                 "scheduler/agent"]
 LIBRARIES = [
     ("absl/status/", ["*"]),
     ("absl/time/", ["policy/*.cc", "scheduler/host/*.cc"]),
@@ -109,9 +111,10 @@ LIBRARIES = [
     ("yaml-cpp/", ["scheduler/wire/json", "scheduler/kube/transport", "scheduler/embedded",
                   "scheduler/controllers", "scheduler/server", "scheduler/agent/*.cc",
                   "scheduler/cli/output/*.cc"]),
-    ("spdlog/", [*_KUBE_ROOMS, "scheduler/host", "scheduler/controllers", "scheduler/api",
-                "scheduler/api/foresight", "scheduler/server/viewers", "scheduler/server",
-                "scheduler/cli", "scheduler/agent"]),
+    ("spdlog/", [*_KUBE_ROOMS, "scheduler/host", "scheduler/controllers",
+                "scheduler/controllers/scaling", "scheduler/api", "scheduler/api/foresight",
+                "scheduler/server/viewers", "scheduler/server", "scheduler/cli",
+                "scheduler/agent"]),
     ("CLI/", ["scheduler/cli"]),
 ]
 SYSTEM_HEADER = re.compile(r"^(sys/|netinet/|arpa/|linux/)?[a-z0-9_]+\.h$")

@@ -16,6 +16,7 @@
 #include "scheduler/facts/gates.h"
 #include "scheduler/facts/gpu_use.h"
 #include "scheduler/facts/interruption.h"
+#include "scheduler/facts/pod_facts.h"
 #include "scheduler/facts/pod_request.h"
 #include "scheduler/facts/reason.h"
 #include "scheduler/facts/reclaim.h"
@@ -32,10 +33,14 @@ using ChargeKind = Index<struct ChargeKindTag>;
 
 // How a pod may be taken away, as the cluster shows it.
 struct PodTraits {
-  std::string owner;        // see EvictionHistory
-  std::string controller;   // as of PodFacts
-  bool made_anew = false;   // by a controller, when it is gone
-  bool left_alone = false;  // as of PodFacts
+  std::string owner;       // see EvictionHistory
+  std::string maker;       // uid of its controller; empty: it has none
+  bool made_anew = false;  // by that, when it is gone
+  std::string controller;  // as of PodFacts, as are the next four
+  bool left_alone = false;
+  bool of_replica_set = false;
+  DeletionCostMark deletion_cost;
+  std::string provisioning;
   std::shared_ptr<const Labels> labels;
   std::optional<Instant> checkpoint;
   Millis checkpoint_gap{0};          // between the last two that were seen; zero: one, or none, was

@@ -48,6 +48,17 @@ std::string OwnPath(std::string_view kind, const NamespacedName& object) {
   return fmt::format("{}/{}/{}", path, found->plural, PercentEncoded(object.name));
 }
 
+// Of all in the namespace.
+std::string ProvisioningPath(const std::string& ns) {
+  return fmt::format("/apis/autoscaling.x-k8s.io/v1/namespaces/{}/provisioningrequests",
+                     PercentEncoded(ns));
+}
+
+std::string PodTemplatePath(const NamespacedName& name) {
+  return fmt::format("/api/v1/namespaces/{}/podtemplates/{}", PercentEncoded(name.ns),
+                     PercentEncoded(name.name));
+}
+
 // Merges members into the pod's status. The uid refuses a namesake.
 ApiRequest PodStatusRequest(const PodName& pod, const PodUid& uid, const Json& status) {
   return PatchRequest("application/strategic-merge-patch+json", PodPath(pod) + "/status",
@@ -157,6 +168,18 @@ ApiRequest PodAnnotationRequest(const PodAnnotationWrite& write) {
       Dump({{"metadata", {{"uid", write.uid.str()}, {"annotations", write.annotations}}}}));
 }
 
+ApiRequest PodMarkRequest(const PodMarkWrite& write, std::string_view version) {
+  Json annotations = Json::object();
+  for (const PodMark& mark : write.marks) {
+    annotations[mark.key] = mark.after ? Json(*mark.after) : Json(nullptr);
+  }
+  return PatchRequest(kMergePatch, PodPath(write.pod) + "/status",
+                      Dump({{"metadata",
+                             {{"uid", write.uid.str()},
+                              {"resourceVersion", version},
+                              {"annotations", annotations}}}}));
+}
+
 ApiRequest NodeLabelRequest(const NodeLabelWrite& write) {
   return NodeMetadataRequest(write.node, "labels", {{write.key, write.value}});
 }
@@ -192,6 +215,28 @@ ApiRequest ConfigMapRequest(const ConfigMapWrite& write) {
                            {"data", {{write.key, write.text}}}});
   if (write.version.empty()) return Request("POST", ConfigMapPath({write.ns, ""}), std::move(body));
   return PatchRequest(kMergePatch, ConfigMapPath({write.ns, write.name}), std::move(body));
+}
+
+std::string ProvisioningListTarget() {
+  return "/apis/autoscaling.x-k8s.io/v1/provisioningrequests?limit=500&labelSelector="
+         "app.kubernetes.io%2Fmanaged-by%3Dtranche";
+}
+
+ApiRequest ProvisioningRequest(const std::string& ns, std::string json) {
+  return Request("POST", ProvisioningPath(ns), std::move(json));
+}
+
+ApiRequest PodTemplateRequest(const NamespacedName& name, std::string json) {
+  return PatchRequest("application/apply-patch+yaml",
+                      PodTemplatePath(name) + "?fieldManager=tranche&force=true", std::move(json));
+}
+
+ApiRequest ProvisioningDeletionRequest(const NamespacedName& name) {
+  return Request("DELETE", ProvisioningPath(name.ns) + "/" + PercentEncoded(name.name), "");
+}
+
+ApiRequest PodTemplateDeletionRequest(const NamespacedName& name) {
+  return Request("DELETE", PodTemplatePath(name), "");
 }
 
 ApiRequest EventRequest(const EventWrite& event, std::string_view instance, uint64_t serial) {

@@ -36,8 +36,11 @@ ApiRequest PodDeletionRequest(const PodName& pod, const PodUid& uid);
 // The uid in it is a precondition; the grace is rounded up to seconds.
 ApiRequest EvictionRequest(const EvictionWrite& write);
 ApiRequest NominationRequest(const PodName& pod, const PodUid& uid, const NodeName& node);
-// A merge patch of the one label.
 ApiRequest PodAnnotationRequest(const PodAnnotationWrite& write);
+// A merge patch of the annotations through the pod's status, on condition that the pod has still
+// that uid and that version.
+ApiRequest PodMarkRequest(const PodMarkWrite& write, std::string_view version);
+// A merge patch of the one label.
 ApiRequest NodeLabelRequest(const NodeLabelWrite& write);
 // A merge patch of these annotations; an empty text removes one.
 ApiRequest NodeAnnotationRequest(const NodeName& node,
@@ -52,6 +55,14 @@ ApiRequest GateRequest(const PodName& pod, std::string_view uid, std::string_vie
 // Without a version a POST, which refuses one that exists; else a merge patch of the one key, which
 // refuses one that was changed since.
 ApiRequest ConfigMapRequest(const ConfigMapWrite& write);
+// Of those that carry our label.
+std::string ProvisioningListTarget();
+// Objects as text; of a PodTemplate server-side apply, so that one that was left behind is no
+// hindrance.
+ApiRequest ProvisioningRequest(const std::string& ns, std::string json);
+ApiRequest PodTemplateRequest(const NamespacedName& name, std::string json);
+ApiRequest ProvisioningDeletionRequest(const NamespacedName& name);
+ApiRequest PodTemplateDeletionRequest(const NamespacedName& name);
 // `instance` says which of us reports; `serial` tells events of one moment apart.
 ApiRequest EventRequest(const EventWrite& event, std::string_view instance, uint64_t serial);
 

@@ -4,14 +4,40 @@
 
 #include <algorithm>
 #include <array>
+#include <charconv>
 #include <chrono>
 #include <optional>
+#include <string>
+#include <system_error>
 #include <utility>
 
 namespace tranche::wire {
 namespace {
 
 constexpr int64_t kMostGraceSeconds = 365 * 24 * 3600;
+
+// As Kubernetes reads the cost: no plus, no zero in front (pkg/apis/core/helper/helpers.go,
+// GetDeletionCostFromPodAnnotations). Ours where the mark beside it says the same.
+DeletionCostMark ReadDeletionCost(const PodAnnotations& annotations) {
+  DeletionCostMark mark;
+  const std::optional<std::string_view> text = annotations.Get(PodKey::kDeletionCost);
+  if (!text) return mark;
+  mark.by = DeletionCostMark::By::kOthers;
+  if (annotations.Get(PodKey::kOurDeletionCost) != text) return mark;
+  const auto [end, error] = std::from_chars(text->data(), text->data() + text->size(), mark.cost);
+  const bool whole = error == std::errc() && end == text->data() + text->size();
+  if (whole && std::to_string(mark.cost) == *text) mark.by = DeletionCostMark::By::kUs;
+  return mark;
+}
+
+// Which request the pod is to use, by the present key or the old one
+// (cluster-autoscaler/provisioningrequest/pods/pods.go).
+std::string ReadProvisioning(const PodAnnotations& annotations) {
+  std::optional<std::string_view> name = annotations.Get(PodKey::kProvisioning);
+  if (!name) name = annotations.Get(PodKey::kOldProvisioning);
+  // What cannot be the name of an object is somebody's all the same, and not ours.
+  return std::string(name.value_or("").substr(0, kMostProvisioningName));
+}
 
 void ReadOwners(Object metadata, FieldReader& reader, PodFacts& pod) {
   constexpr std::string_view kWhere = "metadata.ownerReferences";
@@ -23,6 +49,8 @@ void ReadOwners(Object metadata, FieldReader& reader, PodFacts& pod) {
       pod.owner = reader.ReadText(owner, "uid", kWhere);
       const std::string_view name = reader.ReadText(owner, "name", kWhere);
       if (!name.empty()) pod.controller = fmt::format("{}/{}", kind, name);
+      pod.of_replica_set =
+          kind == "ReplicaSet" && reader.ReadText(owner, "apiVersion", kWhere).starts_with("apps/");
     }
   }
 }
@@ -63,6 +91,8 @@ void ReadEvictionFacts(Object metadata, std::optional<Object> spec,
   // can prevent CA from removing a node?").
   pod.left_alone = annotations.Get(PodKey::kDoNotDisrupt).value_or("false") != "false" ||
                    annotations.Get(PodKey::kSafeToEvict) == "false";
+  pod.deletion_cost = ReadDeletionCost(annotations);
+  pod.provisioning = ReadProvisioning(annotations);
   if (Labels labels = reader.ReadTexts(metadata, "labels", "metadata"); !labels.empty()) {
     pod.controller = OutermostOf(std::move(pod.controller), labels);
     pod.labels = std::make_shared<const Labels>(std::move(labels));

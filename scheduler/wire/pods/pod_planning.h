@@ -11,8 +11,8 @@
 
 namespace tranche::wire {
 
-// Fills owner, controller, evictable, grace, labels and checkpointed_at. A time that cannot be read
-// is none.
+// Fills owner, controller, evictable, grace, labels, checkpointed_at, and what annotations say of
+// scaling. A time that cannot be read is none.
 void ReadEvictionFacts(Object metadata, std::optional<Object> spec,
                        const PodAnnotations& annotations, FieldReader& reader, PodFacts& pod);
 

@@ -88,7 +88,8 @@ TEST(DecodeGpuPolicyTest, APolicyForNodesSaysWhatIsSoOnThem) {
   for (const char* of_pods :
        {R"("placement":{})", R"("topology":{})", R"("dialects":[])", R"("unassigned":"Allow")",
         R"("preemption":{})", R"("onIdle":"Keep")", R"("evictingEdits":"Refuse")", R"("mig":"Off")",
-        R"("consolidate":"On")", R"("agents":{})"}) {
+        R"("consolidate":"On")", R"("deletionCost":"On")", R"("provisioning":"Off")",
+        R"("agents":{})"}) {
     const auto policy =
         DecodeGpuPolicy(WithSpec(R"({"selector":{"nodes":{}},)" + std::string(of_pods) + "}"), {});
     EXPECT_THAT(policy.status().message(),
@@ -298,6 +299,9 @@ TEST(DecodeGpuPolicyTest, RefusalsNameTheFieldTheRuleAndTheValue) {
        "\"2:00\"; spec.mig.window.timeZone: expected a time zone this machine knows, such as "
        "\"Europe/Paris\", found \"Mars\""},
       {R"({"consolidate":"Yes"})", "spec.consolidate: expected one of Off, On, found \"Yes\""},
+      {R"({"provisioning":"On"})",
+       "spec.provisioning: expected one of Off, CheckCapacity, AtomicScaleUp, found \"On\""},
+      {R"({"deletionCost":1})", "spec.deletionCost: expected one of Off, On, found 1"},
       {R"({"dialects":["hami","hami"]})",
        "spec.dialects[1]: expected every item once, found \"hami\""},
       {R"({"preemption":{"aktor":"Off"}})",
@@ -306,7 +310,8 @@ TEST(DecodeGpuPolicyTest, RefusalsNameTheFieldTheRuleAndTheValue) {
        "spec.unassigned: expected one of Allow, Refuse, found 1; "
        "spec.mig: expected one of Off, Advise, Apply, found \"On\"; "
        "spec.migg: expected one of selector, placement, topology, sharing, dialects, unassigned, "
-       "preemption, onUnhealthy, onInterruption, onIdle, evictingEdits, mig, consolidate, agents, "
+       "preemption, onUnhealthy, onInterruption, onIdle, evictingEdits, mig, consolidate, "
+       "deletionCost, provisioning, agents, "
        "found an unknown field"},
       {R"({"onIdle":"Drain"})", "spec.onIdle: expected one of Evict, Keep, found \"Drain\""},
       {R"({"evictingEdits":"No"})",
@@ -323,11 +328,14 @@ TEST(DecodeGpuPolicyTest, RefusalsNameTheFieldTheRuleAndTheValue) {
 TEST(DecodeGpuPolicyTest, MigIsAWordOrSaysWhenNodesMayBeEmptied) {
   const auto policy = DecodeGpuPolicy(
       WithSpec(R"({"mig":{"mode":"Apply","window":{"days":["Sat","Sun"],"from":"22:00",
-                   "to":"04:30","timeZone":"Europe/Paris"}},"consolidate":"On"})"),
+                   "to":"04:30","timeZone":"Europe/Paris"}},"consolidate":"On","deletionCost":"On",
+                   "provisioning":"AtomicScaleUp"})"),
       {});
   ASSERT_TRUE(policy.ok()) << policy.status();
   EXPECT_EQ(policy->mig, MigMode::kApply);
   EXPECT_EQ(policy->consolidate, Consolidate::kOn);
+  EXPECT_EQ(policy->deletion_cost, DeletionCost::kOn);
+  EXPECT_EQ(policy->provisioning, Provisioning::kAtomicScaleUp);
   ASSERT_TRUE(policy->mig_window.has_value());
   EXPECT_EQ(policy->mig_window->hours, (WeekHours{0x60, 22 * 60, 4 * 60 + 30}));
   EXPECT_EQ(policy->mig_window->zone.name(), "Europe/Paris");

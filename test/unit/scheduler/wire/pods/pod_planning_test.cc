@@ -177,6 +177,53 @@ TEST(PodPlanning, ReadsWhomAutoscalersAreToLeaveAlone) {
   }
 }
 
+TEST(PodPlanning, ReadsWhoseDeletionCostItIs) {
+  using By = DeletionCostMark::By;
+  const auto annotated = [](std::string_view cost, std::string_view ours) {
+    return fmt::format(R"("annotations":{{"controller.kubernetes.io/pod-deletion-cost":{},)"
+                       R"("tranche.dev/deletion-cost":{}}})",
+                       cost, ours);
+  };
+  const std::pair<std::string, DeletionCostMark> rows[] = {
+      {"", {}},
+      {annotated(R"("-210")", R"("-210")"), {By::kUs, -210}},
+      {annotated(R"("0")", R"("0")"), {By::kUs, 0}},
+      {annotated("null", R"("-210")"), {}},
+      {annotated(R"("-210")", "null"), {By::kOthers, 0}},
+      {annotated(R"("-210")", R"("-200")"), {By::kOthers, 0}},
+      // What Kubernetes does not read we never wrote.
+      {annotated(R"("-0210")", R"("-0210")"), {By::kOthers, 0}},
+      {annotated(R"("+5")", R"("+5")"), {By::kOthers, 0}},
+      {annotated(R"("2147483648")", R"("2147483648")"), {By::kOthers, 0}},
+      {annotated(R"("5 ")", R"("5 ")"), {By::kOthers, 0}},
+      {annotated(R"("")", R"("")"), {By::kOthers, 0}}};
+  for (const auto& [metadata, mark] : rows) {
+    const absl::StatusOr<PodFacts> pod = GpuPod(metadata);
+    ASSERT_TRUE(pod.ok()) << pod.status();
+    EXPECT_EQ(static_cast<int>(pod->deletion_cost.by), static_cast<int>(mark.by)) << metadata;
+    EXPECT_TRUE(mark.by != By::kUs || pod->deletion_cost.cost == mark.cost) << metadata;
+  }
+}
+
+TEST(PodPlanning, ReadsWhetherAReplicaSetMadeThePod) {
+  const auto owned = [](std::string_view version, std::string_view kind, bool controls) {
+    return fmt::format(R"("ownerReferences":[{{"apiVersion":"{}","kind":"{}","name":"o",)"
+                       R"("uid":"u-o","controller":{}}}])",
+                       version, kind, controls);
+  };
+  const std::pair<std::string, bool> rows[] = {
+      {"", false},
+      {owned("apps/v1", "ReplicaSet", true), true},
+      {owned("apps/v1", "ReplicaSet", false), false},
+      {owned("apps/v1", "StatefulSet", true), false},
+      {owned("example.com/v1", "ReplicaSet", true), false}};
+  for (const auto& [metadata, of_replica_set] : rows) {
+    const absl::StatusOr<PodFacts> pod = GpuPod(metadata);
+    ASSERT_TRUE(pod.ok()) << pod.status();
+    EXPECT_EQ(pod->of_replica_set, of_replica_set) << metadata;
+  }
+}
+
 TEST(PodPlanning, ReadsHowLongAPodMayTakeToLeave) {
   const struct {
     std::string_view spec;
