@@ -97,7 +97,7 @@ void PlanMarks(const AdviceCase& fleet, const FoundByName& found, const WishByNa
     const auto at = found.find(name);
     const bool uses = at != found.end() && wishes.contains(name) && IsToBeUsed(*at->second);
     const bool says = waiter.provisioning == name.name;
-    if (uses == says || (!says && !waiter.provisioning.empty())) continue;
+    if (uses == says) continue;
     PodMark mark;
     mark.key = kConsumeProvisioning;
     (uses ? mark.after : mark.before) = name.name;
