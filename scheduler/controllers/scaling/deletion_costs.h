@@ -2,10 +2,10 @@
 // On: the annotation controller.kubernetes.io/pod-deletion-cost of pods that hold GPUs, as
 // advice/deletion_costs.h has it.
 //
-// Once a minute. An order is mended when it was wrong in the look before as well, and a few pods a
-// minute. Which costs are ours the pods say themselves, by a second annotation with the same text:
-// what anybody else wrote is never changed, and a restart needs to remember nothing. Where the
-// policy says Off, or no longer On, ours are taken back. Nothing is decided by it here: it only
+// Three times a minute. An order is mended when it was wrong in the look before as well, and a few
+// pods a look. Which costs are ours the pods say themselves, by a second annotation with the same
+// text: what anybody else wrote is never changed, and a restart needs to remember nothing. Where
+// the policy says Off, or no longer On, ours are taken back. Nothing is decided by it here: it only
 // says in which order Kubernetes is to take away what somebody else decides to take away.
 //
 // Thread rule: Tick by one thread at a time.
@@ -25,8 +25,8 @@ namespace tranche {
 
 class DeletionCosts {
  public:
-  static constexpr Millis kLookEvery{60'000};
-  static constexpr int kMostWrites = 30;  // a look
+  static constexpr Millis kLookEvery{20'000};
+  static constexpr int kMostWrites = 10;  // a look
 
   // What it needs of the rest; all are called without locks.
   struct Hooks {

@@ -83,10 +83,10 @@ class DeletionCostsControllerTest : public testing::Test {
                        }}};
 };
 
-TEST_F(DeletionCostsControllerTest, WhatWasWrongForAMinuteIsMendedOnce) {
-  Pass(1min);
+TEST_F(DeletionCostsControllerTest, WhatWasWrongInTwoLooksIsMendedOnce) {
+  Pass(20s);
   EXPECT_THAT(Taken(), IsEmpty()) << "a pod that comes or goes changes much for a moment";
-  Pass(1min);
+  Pass(20s);
   EXPECT_THAT(Taken(),
               ElementsAre("set0-few -310", "set0-all -10", "set1-few -310", "set1-all -10"));
   Pass(1h);
@@ -97,7 +97,8 @@ TEST_F(DeletionCostsControllerTest, WhatWasWrongForAMinuteIsMendedOnce) {
 
 TEST_F(DeletionCostsControllerTest, AFewPodsAMinuteAreWritten) {
   Fleet(40);
-  Pass(2min);
+  Pass(20s);
+  Pass(1min);
   EXPECT_EQ(Taken().size(), 30U);
   Pass(1min);
   EXPECT_EQ(Taken().size(), 30U);
@@ -142,7 +143,7 @@ TEST_F(DeletionCostsControllerTest, TheyAreTakenBackAFewAMinuteUntilNoneIsLeft) 
 
 TEST_F(DeletionCostsControllerTest, WhatIsRefusedIsCountedAndTriedAgain) {
   pods.refuses = true;
-  Pass(3min);
+  Pass(1min);
   EXPECT_EQ(Taken().size(), 8U);
   EXPECT_EQ(Counted("failed"), 8);
 }
