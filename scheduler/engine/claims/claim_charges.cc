@@ -12,6 +12,18 @@ bool IsGuess(const std::vector<ModelCharge>& parts) {
       parts, [](const ModelCharge& part) { return PartsOf(part.model).model == "unknown"; });
 }
 
+// The node that alone can reach the devices. Null: several can, or it is said by labels.
+const std::string* OnlyNodeOf(const dra::Allocation& allocation) {
+  if (!allocation.nodes || allocation.nodes->affinity.size() != 1) return nullptr;
+  const auto names_one = [](const NodeTerm& term) {
+    return term.is_field && term.key == "metadata.name" && term.op == NodeTerm::Operator::kIn &&
+           term.values.size() == 1;
+  };
+  const std::vector<NodeTerm>& terms = allocation.nodes->affinity.front();
+  const auto found = std::ranges::find_if(terms, names_one);
+  return found == terms.end() ? nullptr : &found->values.front();
+}
+
 }  // namespace
 
 // On the line of the pool that its node is in; work that runs stays on the one it began on.
@@ -31,10 +43,13 @@ std::vector<ModelCharge> ClaimCharges::ChargeOf(const dra::Claim& claim) const {
 }
 
 NodeName ClaimCharges::NodeOf(const dra::Claim& claim) const {
+  // kube-scheduler allocates a claim before it binds the first pod that uses it.
   for (const PodUid& uid : claim.reserved_for) {
-    if (const auto pod = books_.pods.find(uid); pod != books_.pods.end()) return pod->second.node;
-    if (const PodRecord* record = cluster_.Find(uid)) return record->node;
+    const auto pod = books_.pods.find(uid);
+    const PodRecord* const record = pod == books_.pods.end() ? cluster_.Find(uid) : &pod->second;
+    if (record != nullptr && !record->node.empty()) return record->node;
   }
+  if (const std::string* const only = OnlyNodeOf(*claim.allocation)) return NodeName(*only);
   // NVIDIA's driver names a node's pool after the node.
   return NodeName(claim.allocation->devices.front().id.pool);
 }

@@ -4,7 +4,9 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <map>
 #include <memory>
+#include <string>
 #include <utility>
 
 #include "test/unit/scheduler/dra/devices.h"
@@ -17,6 +19,8 @@ using testing::Contains;
 using testing::ElementsAre;
 using testing::HasSubstr;
 using testing::IsEmpty;
+using testing::Pair;
+using testing::UnorderedElementsAre;
 
 constexpr const char* kH100 = "NVIDIA H100 80GB HBM3";
 
@@ -97,6 +101,33 @@ TEST_F(EngineDra, AClaimIsChargedOnceHoweverManyPodsUseIt) {
   engine_.RemoveDraObject({dra::ObjectRef::Kind::kClaim, "team", "shared"}, now_);
   EXPECT_EQ(Used(), 0);
   EXPECT_THAT(Metered(), ElementsAre("close shared.0 at 60"));
+}
+
+// kube-scheduler writes the allocation before it binds the pod, so that the pod has no node yet.
+TEST_F(EngineDra, AClaimIsOnTheNodeOfItsDevicesBeforeItsPodIs) {
+  engine_.UpsertPod(PodWith("one", {"by-pool"}), now_);
+  engine_.UpsertPod(PodWith("two", {"by-node"}), now_);
+  Put(Allocated(Asks("by-pool"), "n2", "gpu-0", {"one"}));
+  dra::Claim claim = Allocated(Asks("by-node"), "rack", "gpu-0", {"two"});
+  NodeTerm zone;
+  zone.key = "zone";
+  zone.values = {"a"};
+  NodeTerm name;
+  name.key = "metadata.name";
+  name.is_field = true;
+  name.values = {"n1"};
+  claim.allocation->nodes.emplace().affinity = {{zone, name}};
+  Put(claim);
+  claim.name = claim.uid = "of-many";
+  claim.allocation->nodes->affinity.push_back({name});
+  Put(claim);
+  Metered();
+  std::map<std::string, std::string> nodes;
+  for (const MeterEvent& event : journal_) {
+    if (event.kind == MeterKind::kOpen) nodes[event.pod.name] = event.node.str();
+  }
+  EXPECT_THAT(nodes, UnorderedElementsAre(Pair("by-pool", "n2"), Pair("by-node", "n1"),
+                                          Pair("of-many", "rack")));
 }
 
 TEST_F(EngineDra, DeallocationAndAnotherDeviceEndWhatWasCharged) {
