@@ -155,6 +155,13 @@ def fragmentation():
         graph("Nodes that are emptied", "By consolidate or mig.window; they take no new pods "
               "meanwhile.",
               [(top("tranche_node_emptyings_pending"), "nodes")], NUMBER, 12),
+        graph("Nodes asked for gangs", "ProvisioningRequests by what an autoscaler says of them, "
+              "with GPUPolicy.provisioning.",
+              [(top("tranche_provisioning_requests", "state"), "{{state}}")], NUMBER, 12),
+        graph("Deletion costs written", "Which pods of a ReplicaSet are to go first, with "
+              "GPUPolicy.deletionCost.",
+              [(grown("tranche_deletion_cost_writes_total", "outcome"), "{{outcome}}")],
+              NUMBER, 12),
     ]
 
 

@@ -67,7 +67,9 @@ void LogFailure(const char* what, const NamespacedName& name, const WriteResult&
 
 Provisioner::Provisioner(ProvisioningRequests& requests, PodMarks& pods, ObjectWrites& objects,
                          Hooks hooks)
-    : requests_(requests), pods_(pods), objects_(objects), hooks_(std::move(hooks)) {}
+    : requests_(requests), pods_(pods), objects_(objects), hooks_(std::move(hooks)) {
+  Count({});
+}
 
 void Provisioner::Tick(Instant now) {
   const Provisioning mode = hooks_.mode();

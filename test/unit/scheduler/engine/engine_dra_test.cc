@@ -130,6 +130,26 @@ TEST_F(EngineDra, AClaimIsOnTheNodeOfItsDevicesBeforeItsPodIs) {
                                           Pair("of-many", "rack")));
 }
 
+TEST_F(EngineDra, AClaimIsOnTheLineOfItsPoolBeforeItsPodIsBound) {
+  Declare(
+      {.quotas = {test::Quota("team").Owns("team").Line("h100", "2").PoolLine("h100", "spot", "2")},
+       .pools = {test::Pool("spot")}});
+  NodeFacts node;
+  node.name = NodeName("s1");
+  node.labels = LabelText(Labels{{"pool", "spot"}});
+  Nodes({node});
+  Put(dra::NodeSlice("s1", {dra::GpuDevice("gpu-0", "s1-a", kH100, 81559)}));
+  engine_.UpsertPod(PodWith("one", {"c"}), now_);
+  Put(Allocated(Asks("c"), "s1", "gpu-0", {"one"}));
+  std::map<std::string, int64_t> used;
+  for (const QuotaView& view : engine_.Quotas(now_)) {
+    for (const QuotaLineReport& line : view.report.lines) {
+      used[line.line.name] = line.line.used.compute / kQuantaPerGpu;
+    }
+  }
+  EXPECT_THAT(used, UnorderedElementsAre(Pair("h100", 0), Pair("h100@spot", 1)));
+}
+
 TEST_F(EngineDra, DeallocationAndAnotherDeviceEndWhatWasCharged) {
   Put(Allocated(Asks("c"), "n1", "gpu-0"));
   EXPECT_EQ(Used(), 1000);

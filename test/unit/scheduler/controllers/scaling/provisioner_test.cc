@@ -315,6 +315,10 @@ TEST_F(ProvisionerTest, NothingIsJudgedOnOldKnowledgeOrWithoutAnAnswer) {
 
 TEST_F(ProvisionerTest, ScrapesCountRequestsByWhatIsSaidOfThem) {
   metrics::Metrics metrics;
+  metrics::Scrape first;
+  provisioner->AddTo(first);
+  EXPECT_THAT(metrics.Render(first),
+              HasSubstr("tranche_provisioning_requests{state=\"failed\"} 0\n"));
   Pass(30s);
   metrics::Scrape scrape;
   provisioner->AddTo(scrape);
