@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "scheduler/kube/writes/pod_reading.h"
 #include "scheduler/kube/writes/write_requests.h"
 
 namespace tranche::kube {
@@ -22,15 +23,6 @@ struct MarkReading {
   std::string version;  // the pod's resourceVersion
 };
 
-WriteResult Unread(wire::LenientParser& parser, const ApiAnswer& answer) {
-  if (answer.transport != ApiAnswer::Transport::kAnswered) {
-    return {Kind::kNotSent, 0, answer.error};  // only the read was tried
-  }
-  const ApiStatus status = ReadStatus(parser, answer);
-  const bool refused = status.code >= 400 && status.code < 500;
-  return {refused ? Kind::kRejected : Kind::kNotSent, status.code, status.message};
-}
-
 std::optional<std::string_view> Present(const std::optional<wire::Object>& annotations,
                                         std::string_view key) {
   return annotations ? wire::FindText(*annotations, key) : std::nullopt;
@@ -39,25 +31,15 @@ std::optional<std::string_view> Present(const std::optional<wire::Object>& annot
 MarkReading ReadMarks(const ApiAnswer& answer, const PodMarkWrite& write) {
   MarkReading reading;
   wire::LenientParser parser;
-  const auto document = parser.Parse(answer.body);
-  wire::Object pod;
-  const bool is_object = answer.succeeded() && document.ok() && !DecodeStatus(*document) &&
-                         document->get(pod) == simdjson::SUCCESS;
-  const auto metadata = is_object ? wire::FindObject(pod, "metadata") : std::nullopt;
-  const auto uid = metadata ? wire::FindText(*metadata, "uid") : std::nullopt;
-  const auto version = metadata ? wire::FindText(*metadata, "resourceVersion") : std::nullopt;
-  if (!uid || !version) {
-    reading.known = Unread(parser, answer);
-    return reading;
-  }
-  if (*uid != write.uid.str()) {
-    reading.known = {Kind::kRejected, kConflict,
-                     fmt::format("expected pod {} with uid {}, found uid {}", write.pod.str(),
-                                 write.uid.str(), *uid)};
+  const PodReading read = ReadPod(parser, answer, write.pod, write.uid);
+  const auto version =
+      read.failed ? std::nullopt : wire::FindText(read.metadata, "resourceVersion");
+  if (!version) {
+    reading.known = read.failed ? read.failed : NotRead(parser, answer);
     return reading;
   }
   reading.version = *version;
-  const auto annotations = wire::FindObject(*metadata, "annotations");
+  const auto annotations = wire::FindObject(read.metadata, "annotations");
   bool done = true;
   for (const PodMark& mark : write.marks) {
     const std::optional<std::string_view> present = Present(annotations, mark.key);

@@ -5,6 +5,7 @@
 #include <utility>
 #include <vector>
 
+#include "scheduler/kube/writes/pod_reading.h"
 #include "scheduler/kube/writes/write_requests.h"
 #include "scheduler/wire/workloads/provisioning.h"
 
@@ -17,15 +18,6 @@ using Kind = WriteResult::Kind;
 constexpr int kForbidden = 403;
 constexpr int kNotFound = 404;
 constexpr int kUnprocessable = 422;
-
-WriteResult Unread(wire::LenientParser& parser, const ApiAnswer& answer) {
-  if (answer.transport != ApiAnswer::Transport::kAnswered) {
-    return {Kind::kNotSent, 0, answer.error};  // only reads were tried
-  }
-  const ApiStatus status = ReadStatus(parser, answer);
-  const bool refused = status.code >= 400 && status.code < 500;
-  return {refused ? Kind::kRejected : Kind::kNotSent, status.code, status.message};
-}
 
 std::string TextOf(const absl::Status& status) {
   return std::string(status.message().data(), status.message().size());
@@ -40,23 +32,12 @@ struct TemplateReading {
 TemplateReading ReadTemplate(const ApiAnswer& answer, const ProvisioningSet& set) {
   TemplateReading reading;
   wire::LenientParser parser;
-  const auto document = parser.Parse(answer.body);
-  wire::Object pod;
-  const bool is_object = answer.succeeded() && document.ok() && !DecodeStatus(*document) &&
-                         document->get(pod) == simdjson::SUCCESS;
-  const auto metadata = is_object ? wire::FindObject(pod, "metadata") : std::nullopt;
-  const auto uid = metadata ? wire::FindText(*metadata, "uid") : std::nullopt;
-  if (!uid) {
-    reading.failed = Unread(parser, answer);
+  const PodReading read = ReadPod(parser, answer, set.pod, set.uid);
+  if (read.failed) {
+    reading.failed = read.failed;
     return reading;
   }
-  if (*uid != set.uid.str()) {
-    reading.failed = {Kind::kRejected, kNotFound,
-                      fmt::format("expected pod {} with uid {}, found uid {}", set.pod.str(),
-                                  set.uid.str(), *uid)};
-    return reading;
-  }
-  absl::StatusOr<std::string> made = wire::PodTemplateOf(*document);
+  absl::StatusOr<std::string> made = wire::PodTemplateOf(read.document);
   if (made.ok()) {
     reading.text = *std::move(made);
   } else {
@@ -67,7 +48,7 @@ TemplateReading ReadTemplate(const ApiAnswer& answer, const ProvisioningSet& set
 
 ProvisioningList Unlisted(wire::LenientParser& parser, const ApiAnswer& answer) {
   ProvisioningList list;
-  const WriteResult why = Unread(parser, answer);
+  const WriteResult why = NotRead(parser, answer);
   if (why.http_code == kNotFound) list.kind = ProvisioningList::Kind::kNoSuchKind;
   if (why.http_code == kForbidden) list.kind = ProvisioningList::Kind::kForbidden;
   list.message = fmt::format("{} {}", why.http_code, why.message);

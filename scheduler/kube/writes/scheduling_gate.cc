@@ -1,9 +1,8 @@
 #include "scheduler/kube/writes/scheduling_gate.h"
 
-#include <fmt/format.h>
-
 #include <utility>
 
+#include "scheduler/kube/writes/pod_reading.h"
 #include "scheduler/kube/writes/write_requests.h"
 
 namespace tranche::kube {
@@ -18,7 +17,6 @@ constexpr int kRounds = 2;
 // Where the gate stands, or the answer that needs no write.
 struct GateReading {
   std::optional<WriteResult> known;
-  std::string uid;
   int place = 0;
 };
 
@@ -37,36 +35,15 @@ std::optional<int> PlaceOf(wire::Object pod, std::string_view gate) {
   return std::nullopt;
 }
 
-WriteResult Unread(wire::LenientParser& parser, const ApiAnswer& answer) {
-  if (answer.transport != ApiAnswer::Transport::kAnswered) {
-    return {Kind::kNotSent, 0, answer.error};  // only the read was tried
-  }
-  const ApiStatus status = ReadStatus(parser, answer);
-  const bool refused = status.code >= 400 && status.code < 500;
-  return {refused ? Kind::kRejected : Kind::kNotSent, status.code, status.message};
-}
-
 GateReading ReadGate(const ApiAnswer& answer, const GateWrite& write) {
   GateReading reading;
   wire::LenientParser parser;
-  const auto document = parser.Parse(answer.body);
-  wire::Object pod;
-  const bool is_object = answer.succeeded() && document.ok() && !DecodeStatus(*document) &&
-                         document->get(pod) == simdjson::SUCCESS;
-  const auto metadata = is_object ? wire::FindObject(pod, "metadata") : std::nullopt;
-  const auto uid = metadata ? wire::FindText(*metadata, "uid") : std::nullopt;
-  if (!uid) {
-    reading.known = Unread(parser, answer);
+  const PodReading read = ReadPod(parser, answer, write.pod, write.uid);
+  if (read.failed) {
+    reading.known = read.failed;
     return reading;
   }
-  reading.uid = *uid;
-  if (*uid != write.uid.str()) {
-    reading.known = {Kind::kRejected, 409,
-                     fmt::format("expected pod {} with uid {}, found uid {}", write.pod.str(),
-                                 write.uid.str(), *uid)};
-    return reading;
-  }
-  const std::optional<int> place = PlaceOf(pod, write.gate);
+  const std::optional<int> place = PlaceOf(read.pod, write.gate);
   if (!place) reading.known = {Kind::kDone, answer.status, ""};
   reading.place = place.value_or(0);
   return reading;
@@ -80,7 +57,7 @@ asio::awaitable<WriteResult> DropGate(ApiCalls& calls, GateWrite write, TimePoin
     const ApiAnswer answer = co_await calls.Get(PodPath(write.pod), deadline);
     const GateReading reading = ReadGate(answer, write);
     if (reading.known) co_return *reading.known;
-    ApiRequest request = GateRequest(write.pod, reading.uid, write.gate, reading.place);
+    ApiRequest request = GateRequest(write.pod, write.uid.str(), write.gate, reading.place);
     request.deadline = deadline;
     sent = co_await calls.Write(std::move(request), ApiCalls::kMaxTries);
     if (sent.http_code != kUnprocessable) break;

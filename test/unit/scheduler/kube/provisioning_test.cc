@@ -128,7 +128,7 @@ TEST_F(ProvisioningTest, WithoutTheRightNothingIsHalfDone) {
 TEST_F(ProvisioningTest, APodThatIsGoneOrAnotherMakesNoTemplate) {
   Install();
   server_.Put(kPods, Member("leader", "u9", 1));
-  EXPECT_EQ(Provision().http_code, 404);
+  EXPECT_EQ(Provision().http_code, 409);
   server_.Delete(kPods, "team/leader");
   EXPECT_EQ(Provision().http_code, 404);
   Json large = Member("leader", "u1", 1);
