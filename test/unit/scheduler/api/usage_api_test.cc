@@ -155,8 +155,10 @@ TEST_F(UsageServer, RefusalsSayWhatWasExpected) {
         Row{"/api/v1/ledger/held?at=then", 400, "at: expected an RFC 3339 time"},
         Row{"/api/v1/ledger/held?from=2020-01-02T00:00:00Z&at=2020-01-01T00:00:00Z", 400,
             "from: expected a moment not after 2020-01-01T00:00:00Z, found 2020-01-02T00:00:00Z"},
-        Row{"/api/v1/ledger/bill?by=owner", 400,
-            "by: expected team, namespace, class, pod, node, model, pool or day"},
+        Row{"/api/v1/ledger/bill?by=colour", 400,
+            "by: expected team, namespace, class, pod, owner, node, model, pool, day or label:KEY"},
+        Row{"/api/v1/ledger/bill?by=label:", 400, "day or label:KEY"},
+        Row{"/api/v1/ledger/bill?by=label:a%20b", 400, "day or label:KEY"},
         Row{"/api/v1/ledger/bill?from=2020-01-02T00:00:00Z&to=2020-01-01T00:00:00Z", 400,
             "to: expected a moment after from"}}) {
     const kube::SingleAnswer reply = Call("GET", row.target);
