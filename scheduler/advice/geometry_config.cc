@@ -5,19 +5,9 @@
 #include <cstdint>
 #include <vector>
 
+#include "topology/base/stable_hash.h"
+
 namespace tranche {
-namespace {
-
-// FNV-1a, 64 bits: nodes of equal layout share a name, on every machine.
-uint64_t HashOf(const std::string& text) {
-  uint64_t hash = 14695981039346656037u;
-  for (const char byte : text) {
-    hash = (hash ^ static_cast<unsigned char>(byte)) * 1099511628211u;
-  }
-  return hash;
-}
-
-}  // namespace
 
 NodeConfig MigPartedConfig(std::span<const Geometry> gpus) {
   std::string entries;
@@ -40,7 +30,8 @@ NodeConfig MigPartedConfig(std::span<const Geometry> gpus) {
       entries += fmt::format("    \"{}\": {}\n", profile, count);
     }
   }
-  const std::string name = fmt::format("tranche-{:016x}", HashOf(entries));
+  // Nodes of equal layout share a name.
+  const std::string name = fmt::format("tranche-{:016x}", StableHash(entries));
   return {name, name + ":\n" + entries};
 }
 

@@ -2,16 +2,13 @@
 
 #include <fmt/core.h>
 
+#include "topology/base/stable_hash.h"
+
 namespace tranche::embedded {
 namespace {
 
-// FNV-1a, 64 bits.
 uint64_t Hash(const std::string& text) {
-  uint64_t hash = 14'695'981'039'346'656'037U;
-  for (const char c : text) {
-    hash ^= static_cast<unsigned char>(c);
-    hash *= 1'099'511'628'211U;
-  }
+  const uint64_t hash = StableHash(text);
   return hash ^ (hash >> 32U);
 }
 

@@ -8,22 +8,14 @@
 #include <tuple>
 #include <utility>
 
+#include "topology/base/stable_hash.h"
+
 namespace tranche {
 namespace {
 
 using State = ProvisioningState;
 using FoundByName = std::map<NamespacedName, const ProvisioningFound*>;
 using WishByName = std::map<NamespacedName, const RoomWish*>;
-
-// FNV-1a: the same in every life of the process.
-uint64_t HashOf(std::string_view text) {
-  uint64_t hash = 0xcbf29ce484222325;
-  for (const char c : text) {
-    hash ^= static_cast<unsigned char>(c);
-    hash *= 0x100000001b3;
-  }
-  return hash;
-}
 
 // Of all pods nobody but us says which request they are to use.
 bool IsOursToAsk(const RoomWish& wish, const std::string& name) {
@@ -108,7 +100,7 @@ void PlanMarks(const AdviceCase& fleet, const FoundByName& found, const WishByNa
 }  // namespace
 
 std::string ProvisioningNameOf(std::string_view gang) {
-  return fmt::format("tranche-{:016x}", HashOf(gang));
+  return fmt::format("tranche-{:016x}", StableHash(gang));
 }
 
 std::string_view ProvisioningClassOf(Provisioning mode) {

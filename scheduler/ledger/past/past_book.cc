@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "scheduler/ledger/sqlite/numbers.h"
+#include "topology/base/stable_hash.h"
 #include "topology/base/status.h"
 
 namespace tranche::ledger {
@@ -19,11 +20,7 @@ constexpr int64_t kIds = INT64_MAX;
 
 // The same on every machine: ids are stored. Who chooses texts that meet in one place has them
 // stand one behind the other.
-int64_t PlaceOf(std::string_view text) {
-  uint64_t hash = 0xcbf29ce484222325;
-  for (const char c : text) hash = (hash ^ static_cast<unsigned char>(c)) * 0x100000001b3;
-  return static_cast<int64_t>(hash % kIds);
-}
+int64_t PlaceOf(std::string_view text) { return static_cast<int64_t>(StableHash(text) % kIds); }
 
 std::string TooLong(std::string_view what, std::size_t most, std::size_t found) {
   return found <= most
