@@ -173,6 +173,8 @@ CLI::App* AddForecast(CLI::App& app, bench::ForecastOptions& options) {
   command->add_option("--every-hours", options.every_hours, "between two forecasts")
       ->check(CLI::Range(1, 1'000));
   command->add_option("--rehearsals", options.most_rehearsals)->check(CLI::Range(1, 1'000));
+  command->add_option("--fleet", options.fleet_nodes, "time one forecast of so many nodes")
+      ->check(CLI::Range(1, 100'000));
   command->add_option("--seeds", options.seed);
   command->add_option("--out", options.out, "JSON file to write");
   return command;

@@ -3,11 +3,14 @@
 // Jobs arrive, wait and run in an engine that is driven as kube-scheduler would (a Rehearsal whose
 // ends are the true ones). Now and then the engine is copied and every waiting job's start is
 // foretold from what was known then: ends that were declared, or how long jobs ran that had ended.
-// Rows: how many starts lay between p10 and p90, the median error of p50, and that of the baseline,
-// which says that a job waits as long as the last hundred did in the median.
+// Rows: how many starts lay between p10 and p90 as they are shown, and as rehearsals said before
+// they were moved (track_record.h), and the median error of p50 and of three rules of thumb
+// (Thumbs).
 //
-//   declared  synthetic, all declare their true runtime
+//   at-once   synthetic, all jobs are there from the start and declare their true runtime
+//   declared  synthetic, all declare it and come as time goes by
 //   learned   synthetic, none does; each tenant has short and long kinds of work by name
+//   uneven    synthetic, none does; runtimes spread over orders of magnitude, names tell nothing
 //   trace     jobs of --jobs, each tenant within the nodes it has in --tenants; none declares
 #pragma once
 
@@ -24,9 +27,10 @@ struct ForecastOptions {
   int most_jobs = 2'000;  // of the trace, the first ones
   uint64_t seed = 42;
   int synthetic_jobs = 1'500;
-  int every_hours = 12;  // a forecast
+  int every_hours = 3;  // a forecast
   int most_rehearsals = 11;
-  std::string out;  // JSON file; empty: none
+  int fleet_nodes = 0;  // of a large fleet of which one forecast is timed; 0: none
+  std::string out;      // JSON file; empty: none
 };
 
 absl::Status RunForecast(const ForecastOptions& options);

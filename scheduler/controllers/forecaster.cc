@@ -37,6 +37,7 @@ const Runtimes& RunNotes::CatchUp() {
     if (note.evicted) {
       runtimes_.NoteEvicted(note.event.uid);
     } else {
+      if (note.event.kind == MeterKind::kOpen) record_.NoteStart(note.event.uid, note.event.at);
       runtimes_.Note(note.event);
     }
   }
@@ -64,12 +65,22 @@ std::shared_ptr<const Forecasts> Forecaster::Fresh() {
   const auto began = std::chrono::steady_clock::now();
   ForecastRules rules;
   rules.may_go_on = [this] { return !stopping_; };
-  auto made = std::make_shared<const Forecasts>(Foretell(host_.Copy(), runs_.CatchUp(), rules));
+  const ClusterCopy copy = host_.Copy();
+  // After the copy: whoever no longer waits in it is known to have started.
+  const Runtimes& runtimes = runs_.CatchUp();
+  auto made = std::make_shared<Forecasts>(Foretell(copy, runtimes, rules));
+  if (!stopping_) runs_.record().Move(*made);
   made_ = std::chrono::steady_clock::now();
   took_ = made_ - began;
   const absl::MutexLock keep(&mutex_);
   latest_ = std::move(made);
   return latest_;
+}
+
+metrics::ForecastSpansRow Forecaster::Spans() const {
+  const std::shared_ptr<const Forecasts> latest = Latest();
+  if (latest == nullptr) return {};
+  return {latest->judged.before, latest->judged.within, latest->judged.after};
 }
 
 std::vector<metrics::ExpectedStartRow> Forecaster::Rows(Instant now) const {

@@ -18,12 +18,14 @@
 #include "absl/synchronization/mutex.h"
 #include "scheduler/foresight/forecast.h"
 #include "scheduler/foresight/runtimes.h"
+#include "scheduler/foresight/track_record.h"
 #include "scheduler/host/engine_host.h"
 #include "scheduler/metrics/metrics.h"
 
 namespace tranche {
 
-// How long work ran, noted as it ends. Watch from any thread; the others by one thread at a time.
+// How long work ran, noted as it ends, and what was foretold of it. Watch from any thread; the
+// others by one thread at a time.
 class RunNotes {
  public:
   // What is noted and was not looked at since; beyond it the older half is forgotten.
@@ -35,6 +37,8 @@ class RunNotes {
   void Watch(const Effects& effects);
   // With all that was noted; good until the next call.
   const Runtimes& CatchUp();
+  // It knows of the starts that CatchUp came by. It begins anew with each leader.
+  TrackRecord& record() { return record_; }
 
  private:
   struct Note {
@@ -43,6 +47,7 @@ class RunNotes {
   };
 
   Runtimes runtimes_;
+  TrackRecord record_;
   absl::Mutex mutex_;
   std::vector<Note> notes_ ABSL_GUARDED_BY(mutex_);
 };
@@ -66,6 +71,8 @@ class Forecaster {
   void Stop() { stopping_ = true; }
   // By quota and class the median wait from the scrape on, of those that have a forecast.
   std::vector<metrics::ExpectedStartRow> Rows(Instant now) const;
+  // Of those made last.
+  metrics::ForecastSpansRow Spans() const;
 
  private:
   bool Outdated() ABSL_EXCLUSIVE_LOCKS_REQUIRED(making_);

@@ -4,7 +4,6 @@
 
 #include <algorithm>
 #include <memory>
-#include <set>
 #include <utility>
 #include <vector>
 
@@ -128,16 +127,21 @@ class Arrivals {
  public:
   Arrivals(const ClusterCopy& copy, const Runtimes& runtimes, const ForecastRules& rules)
       : at_(copy.at), rules_(rules) {
-    std::set<std::string> kinds;
+    std::map<std::string, Runtimes::Present> present;
+    std::vector<std::pair<const PodCopy*, RunKind>> examples;  // the first of each kind
     for (const auto& [uid, pod] : copy.pods) {
       const PodRequest& request = pod.facts.request;
       const bool alone = request.gang.empty() && pod.facts.claims == nullptr;
       if (!request.asks_gpu() || !alone || pod.facts.placeholder || request.refusal) continue;
       RunKind kind = RunKindOf(request.name, pod.workload_class, GpusOf(request));
-      const std::optional<Millis> gap = runtimes.GapOf(kind, at_);
       kind.stem.clear();
-      if (!gap || !kinds.insert(Runtimes::LevelsOf(kind).front()).second) continue;
-      kinds_.push_back({&pod, *gap});
+      const auto [of_kind, is_first] = present.try_emplace(Runtimes::LevelsOf(kind).front());
+      if (is_first) examples.emplace_back(&pod, kind);
+      Count(pod, of_kind->second);
+    }
+    for (const auto& [pod, kind] : examples) {
+      const Runtimes::Present& there = present.at(Runtimes::LevelsOf(kind).front());
+      if (const auto gap = runtimes.GapOf(kind, at_, there)) kinds_.push_back({pod, *gap});
     }
   }
   bool none() const { return kinds_.empty(); }
@@ -160,6 +164,17 @@ class Arrivals {
     const PodCopy* pod = nullptr;
     Millis gap{0};
   };
+  void Count(const PodCopy& pod, Runtimes::Present& present) const {
+    const PodFacts& facts = pod.facts;
+    const bool fresh = facts.created && at_ - *facts.created <= Runtimes::kArrivalSpan;
+    const std::optional<Instant> began = facts.running_at ? facts.running_at : facts.bound_at;
+    if (facts.node.empty()) {
+      present.waits += fresh ? 1 : 0;
+    } else if (began && at_ - *began <= Runtimes::kArrivalSpan) {
+      ++present.begun;
+      present.fresh += fresh ? 1 : 0;
+    }
+  }
   static PodCopy ExampleOf(const PodCopy& pod, const std::string& uid) {
     PodCopy example;
     example.workload_class = pod.workload_class;

@@ -40,12 +40,21 @@ struct Forecast {
   std::string because;  // a sentence
 };
 
+// Spans that were shown for pods that then started, by where in them that was.
+struct JudgedSpans {
+  int64_t before = 0;
+  int64_t within = 0;
+  int64_t after = 0;
+  friend bool operator==(const JudgedSpans&, const JudgedSpans&) = default;
+};
+
 struct Forecasts {
   Instant at;
   uint64_t version = 0;  // of the books they were made from
   int rehearsals = 0;
   bool exact = false;  // every end that was waited for is declared, and nobody else is to come
   std::map<PodName, Forecast> pods;
+  JudgedSpans judged;  // earlier ones; none where nobody keeps a record
 };
 
 struct ForecastRules {

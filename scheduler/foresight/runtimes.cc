@@ -16,7 +16,6 @@ namespace {
 constexpr int64_t kAll = kCertain * kCertain;
 // No run is taken to be longer.
 constexpr Millis kLongestRun = std::chrono::hours(24 * 366);
-constexpr Millis kArrivalSpan = std::chrono::hours(24);
 
 // -ln(1 - i / 20) in thousandths: when ends come at a steady rate, so many mean times pass until
 // that part has ended.
@@ -162,7 +161,8 @@ void Runtimes::NoteBegun(const RunKind& kind, Instant at) {
   while (times.size() > kMostRuns || at - times.front() > kArrivalSpan) times.pop_front();
 }
 
-std::optional<Millis> Runtimes::GapOf(const RunKind& kind, Instant now) const {
+std::optional<Millis> Runtimes::GapOf(const RunKind& kind, Instant now,
+                                      const Present& present) const {
   RunKind unnamed = kind;
   unnamed.stem.clear();
   const auto found = begun_.find(LevelsOf(unnamed).front());
@@ -170,7 +170,10 @@ std::optional<Millis> Runtimes::GapOf(const RunKind& kind, Instant now) const {
   const std::deque<Instant>& times = found->second;
   const auto first =
       std::ranges::find_if(times, [now](Instant at) { return now - at <= kArrivalSpan; });
-  const auto count = static_cast<int64_t>(times.end() - first);
+  auto count = static_cast<int64_t>(times.end() - first);
+  if (first == times.end()) return std::nullopt;
+  if (present.begun > 0) count = count * present.fresh / present.begun;
+  count += present.waits;
   if (count < kEnough) return std::nullopt;
   return std::max(Millis(1), (now - *first) / count);
 }

@@ -9,6 +9,7 @@
 // runs of a level, kMostKinds kinds.
 #pragma once
 
+#include <chrono>
 #include <cstddef>
 #include <cstdint>
 #include <deque>
@@ -74,13 +75,21 @@ class Runtimes {
   static constexpr int64_t kEnough = 5;
   static constexpr std::size_t kMostRuns = 512;
   static constexpr std::size_t kMostKinds = 4'096;
+  static constexpr Millis kArrivalSpan = std::chrono::hours(24);
+  // Pods of a namespace, class and size that are there.
+  struct Present {
+    int64_t begun = 0;  // during the span, and runs
+    int64_t fresh = 0;  // of these, those that came during it
+    int64_t waits = 0;  // and came during it
+  };
 
   void Add(const RunKind& kind, SurvivalCurve::Run run);
   // Work of the kind was let in.
   void NoteBegun(const RunKind& kind, Instant at);
-  // How far apart work of its namespace, class and size came on average during the last day;
-  // nullopt: too little of it came to say.
-  std::optional<Millis> GapOf(const RunKind& kind, Instant now) const;
+  // How far apart work of its namespace, class and size came on average during kArrivalSpan;
+  // nullopt: too little of it came to say. What was let in came then only as far as that is so of
+  // the part of it that runs still: a queue that empties looks like one to which much comes.
+  std::optional<Millis> GapOf(const RunKind& kind, Instant now, const Present& present) const;
   // What the engine journals, as it comes.
   void Note(const MeterEvent& event);
   // Its use that ends next was cut short.

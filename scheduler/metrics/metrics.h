@@ -111,6 +111,13 @@ struct ExpectedStartRow {
   double seconds = 0;          // from the scrape on; of the median pod
 };
 
+// Spans that were shown for pods that then started, by where in them that was.
+struct ForecastSpansRow {
+  int64_t before = 0;
+  int64_t within = 0;
+  int64_t after = 0;
+};
+
 // GPUs, and parts of them, of pods that did nothing when that was measured last.
 struct IdleRow {
   std::string leaf;            // empty: none
@@ -163,6 +170,7 @@ struct Scrape {
   std::vector<HeldTimeRow> held_time;
   CostSums costs;
   std::vector<ExpectedStartRow> expected_starts;
+  ForecastSpansRow forecast_spans;
   std::optional<UseRow> use = std::nullopt;  // nullopt: nobody is asked
   std::vector<NamespaceHeldRow> namespaces;
   std::vector<PodView> shares;  // of which the parts of GPUs are shown

@@ -218,6 +218,9 @@ inline constexpr Series kExpectedStart = {
     "tranche_expected_start_seconds",
     "How long half of the pods that wait and have a forecast are expected to wait on at most, by "
     "quota and class (seconds)"};
+inline constexpr Series kForecastSpans = {
+    "tranche_forecast_spans_total",
+    "Spans of 80 % shown for pods that then started, by where the start was (spans)"};
 inline constexpr Series kIdleDevices = {"tranche_idle_devices",
                                         "GPUs and parts of GPUs of pods that did nothing when that "
                                         "was measured last, by quota and class "

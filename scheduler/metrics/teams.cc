@@ -117,6 +117,10 @@ void AddHeld(const Scrape& scrape, Page& page) {
   for (const ExpectedStartRow& row : scrape.expected_starts) {
     page.Gauge(kExpectedStart, row.seconds, {{"leaf", row.leaf}, {"class", row.workload_class}});
   }
+  const ForecastSpansRow& spans = scrape.forecast_spans;
+  page.Counter(kForecastSpans, static_cast<double>(spans.before), {{"start", "before"}});
+  page.Counter(kForecastSpans, static_cast<double>(spans.within), {{"start", "within"}});
+  page.Counter(kForecastSpans, static_cast<double>(spans.after), {{"start", "after"}});
   for (const HeldTimeRow& row : scrape.held_time) {
     Labels labels = OfLine({"leaf", row.leaf}, row.model);
     labels.emplace_back("class", row.workload_class);

@@ -313,6 +313,7 @@ metrics::Scrape LeaderServices::Impl::Gather() {
   });
   scrape.costs = host.engine.Costs(EngineCaller::kMetrics);
   scrape.expected_starts = forecaster.Rows(scrape.now);
+  scrape.forecast_spans = forecaster.Spans();
   scrape.use = use_source.row();
   if (config.share_metrics) scrape.shares = host.engine.Pods();
   scrape.holds = host.engine.Holds();

@@ -24,7 +24,7 @@ FIXTURES = HERE / "fixtures"
 MEASURED = re.compile(r"(Us|[Mm]icros|Seconds|PerSecond|PerRun|PerPlan|Micros|MiB|HoldCaller|"
                       r"rssRatio|bytesPerPod)$")
 # Seconds that a simulation counts are answers.
-SIMULATED = re.compile(r"^(queue|jct|medianError|baselineError|waitMean|boot|idle|checkpoint)")
+SIMULATED = re.compile(r"^(queue|jct|median|mean|position|waitMean|boot|idle|checkpoint)")
 PLACES = 9  # decimals in which sums over seeds are compared
 
 COMMANDS = {
@@ -44,7 +44,8 @@ COMMANDS = {
             "first-fit,best-fit,blocked,fgd-mig,tranche+5"],
     "tenants": ["tenants", "--jobs", "jobs.csv", "--tenants", "tenants.csv"],
     "ring": ["ring", "--matrix", "quads.csv", "--seeds", "1..2", "--jobs", "40"],
-    "forecast": ["forecast", "--synthetic-jobs", "300"],
+    "forecast": ["forecast", "--synthetic-jobs", "300", "--every-hours", "12", "--fleet",
+                 "20"],
     "gang": ["gang", "--zones", "2", "--blocks", "2", "--racks", "2", "--nodes", "2", "--gangs",
              "40", "--seeds", "1..2", "--scene", "packed-4,random-1"],
     "decide": ["decide", "--nodes", "20", "--rate", "200", "--seconds", "1", "--quota"],

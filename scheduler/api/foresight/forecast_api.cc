@@ -21,9 +21,11 @@ constexpr std::string_view kAllPath = "/api/v1/forecast";
 constexpr std::string_view kOnePath = "/api/v1/forecast/";
 
 std::string EncodeAll(const Forecasts& forecasts) {
-  std::string out =
-      fmt::format("{{\"at\":\"{}\",\"rehearsals\":{},\"exact\":{},\"forecasts\":[",
-                  wire::FormatTime(forecasts.at), forecasts.rehearsals, forecasts.exact);
+  std::string out = fmt::format(
+      "{{\"at\":\"{}\",\"rehearsals\":{},\"exact\":{},\"judged\":"
+      "{{\"before\":{},\"within\":{},\"after\":{}}},\"forecasts\":[",
+      wire::FormatTime(forecasts.at), forecasts.rehearsals, forecasts.exact,
+      forecasts.judged.before, forecasts.judged.within, forecasts.judged.after);
   bool first = true;
   for (const auto& [name, forecast] : forecasts.pods) {
     if (!std::exchange(first, false)) out += ',';

@@ -149,14 +149,36 @@ TEST(RuntimesTest, GapsAreOfTheLastDay) {
   Runtimes runtimes;
   const RunKind kind{"a", "train", "c", 8};
   const Instant now = Instant(Minutes(10'000));
-  EXPECT_EQ(runtimes.GapOf(kind, now), std::nullopt);
+  EXPECT_EQ(runtimes.GapOf(kind, now, {}), std::nullopt);
   for (int i = 0; i < 4; ++i) runtimes.NoteBegun(kind, now - Minutes(40 - 10 * i));
-  EXPECT_EQ(runtimes.GapOf(kind, now), std::nullopt) << "four are too few";
+  EXPECT_EQ(runtimes.GapOf(kind, now, {}), std::nullopt) << "four are too few";
   runtimes.NoteBegun(kind, now);
-  EXPECT_EQ(runtimes.GapOf(kind, now), Minutes(8)) << "five in forty minutes";
-  EXPECT_EQ(runtimes.GapOf({"a", "other", "c", 8}, now), Minutes(8)) << "whatever its name";
-  EXPECT_EQ(runtimes.GapOf({"b", "train", "c", 8}, now), std::nullopt);
-  EXPECT_EQ(runtimes.GapOf(kind, now + Minutes(3'000)), std::nullopt) << "none came of late";
+  EXPECT_EQ(runtimes.GapOf(kind, now, {}), Minutes(8)) << "five in forty minutes";
+  EXPECT_EQ(runtimes.GapOf({"a", "other", "c", 8}, now, {}), Minutes(8)) << "whatever its name";
+  EXPECT_EQ(runtimes.GapOf({"b", "train", "c", 8}, now, {}), std::nullopt);
+  EXPECT_EQ(runtimes.GapOf(kind, now + Minutes(3'000), {}), std::nullopt) << "none came of late";
+}
+
+TEST(RuntimesTest, WhatWasLetInFromAnOldQueueDidNotCome) {
+  Runtimes runtimes;
+  const RunKind kind{"a", "train", "c", 8};
+  const Instant now = Instant(Minutes(10'000));
+  for (int i = 0; i < 20; ++i) runtimes.NoteBegun(kind, now - Minutes(100 - 5 * i));
+  const struct {
+    const char* name;
+    Runtimes::Present present;
+    std::optional<Millis> gap;
+  } rows[] = {
+      {"nothing of it is there", {}, Minutes(5)},
+      {"all of it came that day", {.begun = 4, .fresh = 4}, Minutes(5)},
+      {"half of it did", {.begun = 4, .fresh = 2}, Minutes(10)},
+      {"none of it did", {.begun = 4}, std::nullopt},
+      {"but more waits that did", {.begun = 4, .waits = 10}, Minutes(10)},
+      {"too little waits", {.begun = 4, .waits = 4}, std::nullopt},
+  };
+  for (const auto& row : rows) {
+    EXPECT_EQ(runtimes.GapOf(kind, now, row.present), row.gap) << row.name;
+  }
 }
 
 TEST(RuntimesTest, KindsAreForgottenOldestFirst) {
