@@ -237,13 +237,13 @@ simulate() {  # STEP ARGUMENT ...
 }
 
 sim() {
-  simulate sim --seeds 1..40 --lives 60 --faults all
+  simulate sim --seeds 1..40 --lives 60 --faults all,trial
   # The same seed, a hundred times the same digest.
   simulate sim --seeds 7 --lives 20 --repeat 100
 }
 
 # Seeds by the clock. What they find is to be kept as a file of test/sim/seeds, with its mend.
-sim-fresh() { simulate sim-fresh --seconds 120; }
+sim-fresh() { simulate sim-fresh --seconds 120 --faults all,trial; }
 
 # What is too little is in its output, room by room.
 coverage() {

@@ -187,5 +187,45 @@ TEST(SimEvictions, QuotaIsFilledLineByLine) {
   }
 }
 
+// The filter verb, answered.
+void Asked(Scene& scene, const std::string& pod) {
+  scene.Say({.kind = Happening::Kind::kAsked,
+             .who = "kube-gpu-scheduler/1",
+             .key = pod,
+             .text = "filter",
+             .after = Json{{"Error", ""}}});
+}
+
+// Two kube-schedulers: red/new was asked about first, and bound and charged last.
+TEST(SimEvictions, WhoWasChargedFirstFillsTheNominal) {
+  for (const bool in_turn : {false, true}) {
+    Scene scene;
+    TwoTeams(scene);
+    scene.Pod("red/old", 1).Pod("red/new", 2).Pod("blue/wants", 1);
+    scene.At(10);
+    Asked(scene, "red/new");
+    scene.At(10.01);
+    Asked(scene, "red/old");
+    scene.At(10.02).Promise(in_turn ? "red/new" : "red/old");
+    scene.At(10.03).Promise(in_turn ? "red/old" : "red/new");
+    scene.At(10.1).Bind("red/old", "n1", Cards(0, 1), "red");
+    scene.At(10.2).Bind("red/new", "n1", Cards(1, 2), "red");
+    scene.At(100).Reclaim("r1", "R1", "blue", "blue/wants", "n1", {"red/new"}).Evict("red/new");
+    scene.At(200);
+    EXPECT_EQ(scene.Found().contains("evictions"), in_turn) << scene.Texts();
+  }
+}
+
+TEST(SimEvictions, ACardThatFellOffAMomentAgoWasNotKnownToBeGone) {
+  for (const bool known : {false, true}) {
+    Scene scene({.lag = std::chrono::seconds(5)});
+    scene.StockNode("n1", 2).Pod("blue/wants", 1).Pod("red/new", 1);
+    scene.At(100).Reclaim("r1", "R1", "blue", "blue/wants", "n1", {}, "Reserved");
+    scene.At(known ? 110 : 119.99).StockNode("n1", 1);
+    scene.At(120).Bind("red/new", "n1", Cards(0, 1));
+    EXPECT_EQ(scene.Found().contains("evictions"), known) << scene.Texts();
+  }
+}
+
 }  // namespace THIS_FILE
 }  // namespace tranche::sim

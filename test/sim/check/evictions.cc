@@ -63,7 +63,12 @@ void EvictionChecker::Hear(const Happening& happening) {
   if (happening.kind == Happening::Kind::kPromised) {
     const std::string uid = TextAt(happening.after, {"uid"});
     const std::string kind = TextAt(happening.after, {"kind"});
-    if (kind == "open") metered_.insert(uid);
+    if (kind == "open") {
+      metered_.insert(uid);
+      // Those of one batch in its order.
+      last_charge_ = std::max(last_charge_ + SimTime(1), happening.at);
+      charged_[uid] = last_charge_;
+    }
     if (kind == "close" || kind == "void") metered_.erase(uid);
   }
   if (happening.kind != Happening::Kind::kWritten) return;
@@ -138,6 +143,12 @@ void EvictionChecker::Bound(const PodLife& pod, SimTime now) {
     return !IsTranche(other->binder) && *other->bound > now - options_.lag;
   };
   if (std::ranges::any_of(truth_.on(pod.node), is_news)) return;
+  // Nor had anybody of a card that fell off: both had room until then.
+  const auto machine = truth_.Lately("nodes", pod.node, now, options_.lag);
+  const auto is_other = [&](const Document& node) {
+    return At(node, {"status", "allocatable"}) != At(machine.front(), {"status", "allocatable"});
+  };
+  if (std::ranges::any_of(machine, is_other)) return;
   for (const auto& [reclaim, members] : reserved_) {
     if (members.contains(pod.uid)) continue;
     for (const std::string& uid : members) {
@@ -427,7 +438,11 @@ std::optional<std::vector<WorkUnit>> EvictionChecker::UnitsOf(const PodLife& vic
     const std::string gang = GangOf(pod);
     WorkUnit& unit = units[gang.empty() ? uid : gang];
     SetClass(unit, pod, moment.classes);
-    const SimTime start = kept != nullptr ? kept->from : pod.filtered.value_or(*pod.bound);
+    // Of pods of two kube-schedulers the one that was asked about later may be bound first.
+    const auto charged = moment.by_charge ? charged_.find(uid) : charged_.end();
+    const SimTime asked = pod.filtered.value_or(pod.bound.value_or(moment.at));
+    const SimTime begun = charged == charged_.end() ? asked : charged->second;
+    const SimTime start = kept != nullptr ? kept->from : begun;
     unit.start = unit.key.empty() ? start : std::min(unit.start, start);
     unit.key = gang.empty() ? pod.key : gang;
     Charge& charge = unit.charges[model.LineOf(leaf, holding->model)];
@@ -461,11 +476,12 @@ bool EvictionChecker::MayBeBorrowed(const PodLife& victim, const std::string& le
     if (!model.known() || !model.Has(leaf)) return true;
     for (const Objects& classes : all_classes) {
       for (const SimTime moment : moments) {
-        // What is kept, claims, and what leaves: counted or not.
-        for (unsigned counted = 0; counted < 8; ++counted) {
+        // What is kept, claims, and what leaves: counted or not; and by either age.
+        for (unsigned counted = 0; counted < 16; ++counted) {
           const auto counts = [counted](unsigned what) { return (counted & what) != 0; };
-          const auto units = UnitsOf(victim, leaf, model,
-                                     {moment, at, counts(1), counts(2), counts(4), nodes, classes});
+          const auto units =
+              UnitsOf(victim, leaf, model,
+                      {moment, at, counts(1), counts(2), counts(4), counts(8), nodes, classes});
           if (!units || Fill(model, leaf, *units, order).victim_is_borrowed) return true;
           if (chosen == Chosen::kMayBe && CanSpare(model, leaf, *units, order)) return true;
         }

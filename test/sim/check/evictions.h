@@ -84,6 +84,7 @@ class EvictionChecker : public Checker {
     bool counts_kept = false;     // room that is kept is work as well, and binds that take long
     bool counts_claims = false;   // claims were heard of
     bool counts_leaving = false;  // what was asked to leave is not gone yet
+    bool by_charge = false;       // work is as old as its charge in the ledger, else as its filter
     const Objects& nodes;
     const Objects& classes;
   };
@@ -101,6 +102,8 @@ class EvictionChecker : public Checker {
   std::map<std::string, std::set<std::string>> reserved_;  // reclaim -> preemptors, while Reserved
   std::map<std::string, SimTime> ends_;                    // of processes
   std::set<std::string> metered_;                          // uids with an open interval
+  std::map<std::string, SimTime> charged_;                 // when the last interval of a uid opened
+  SimTime last_charge_{0};
   std::vector<Eviction> evictions_;
   std::vector<Given> given_;
 };
