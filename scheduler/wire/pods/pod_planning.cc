@@ -55,6 +55,26 @@ void ReadOwners(Object metadata, FieldReader& reader, PodFacts& pod) {
   }
 }
 
+// The CronJob of a Job NAME-MINUTES, or the Job itself. Nothing on the pod names it, so its name
+// has to: eight digits that are the minutes of Unix time at which the Job was due (kubernetes,
+// pkg/controller/cronjob: getJobName), at most a week before the pod came, and no later than clocks
+// differ. Dates that people write at the end of names (20261128) are minutes of other years.
+std::string CronJobOf(std::string job, Instant created) {
+  constexpr std::string_view kJob = "Job/";
+  constexpr std::size_t kDigits = 8;
+  constexpr std::chrono::hours kQueued{24 * 7};
+  constexpr std::chrono::hours kAhead{1};
+  if (!job.starts_with(kJob) || job.size() < kJob.size() + 1 + 1 + kDigits) return job;
+  const std::size_t dash = job.size() - kDigits - 1;
+  const std::string_view digits = std::string_view(job).substr(dash + 1);
+  int64_t minutes = 0;
+  const auto [end, error] = std::from_chars(digits.data(), digits.data() + digits.size(), minutes);
+  if (job[dash] != '-' || error != std::errc() || end != digits.data() + digits.size()) return job;
+  const Instant due{std::chrono::minutes(minutes)};
+  if (due > created + kAhead || due + kQueued < created) return job;
+  return "CronJob/" + job.substr(kJob.size(), dash - kJob.size());
+}
+
 // Controllers that make others which make the pods, by the labels that they give to pods: the
 // Deployment of a ReplicaSet whose name ends with the hash, and those that name themselves.
 std::string OutermostOf(std::string controller, const Labels& labels) {
@@ -97,6 +117,7 @@ void ReadEvictionFacts(Object metadata, std::optional<Object> spec,
     pod.controller = OutermostOf(std::move(pod.controller), labels);
     pod.labels = std::make_shared<const Labels>(std::move(labels));
   }
+  if (pod.created) pod.controller = CronJobOf(std::move(pod.controller), *pod.created);
   if (const std::optional<std::string_view> time = annotations.Get(PodKey::kCheckpointedAt)) {
     pod.checkpointed_at = ParseTime(*time);
   }

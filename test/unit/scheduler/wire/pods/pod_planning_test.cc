@@ -162,6 +162,46 @@ TEST(PodPlanning, ReadsWhatMadeAPodAsPeopleKnowIt) {
   }
 }
 
+// 2026-11-28T06:00:00Z is minute 29930760.
+TEST(PodPlanning, AJobThatACronJobMadeIsItsOwnersByTheMinuteItWasDue) {
+  const struct {
+    const char* what;
+    const char* kind;
+    const char* name;
+    const char* created;
+    const char* controller;
+  } rows[] = {
+      {"at once", "Job", "train-29930760", "2026-11-28T06:00:02Z", "CronJob/train"},
+      {"a pod that was tried again", "Job", "train-29930760", "2026-12-05T05:59:00Z",
+       "CronJob/train"},
+      {"after a week", "Job", "train-29930760", "2026-12-05T06:01:00Z", "Job/train-29930760"},
+      {"clocks that differ", "Job", "train-29930760", "2026-11-28T05:00:00Z", "CronJob/train"},
+      {"due in two hours", "Job", "train-29930760", "2026-11-28T04:00:00Z", "Job/train-29930760"},
+      {"a name with dashes", "Job", "a-b-29930760", "2026-11-28T06:00:02Z", "CronJob/a-b"},
+      {"a date", "Job", "train-20261128", "2026-11-28T06:00:02Z", "Job/train-20261128"},
+      {"seven digits", "Job", "train-2993076", "2026-11-28T06:00:02Z", "Job/train-2993076"},
+      {"nine digits", "Job", "train-129930760", "2026-11-28T06:00:02Z", "Job/train-129930760"},
+      {"no dash", "Job", "train29930760", "2026-11-28T06:00:02Z", "Job/train29930760"},
+      {"a sign", "Job", "train--2993076", "2026-11-28T06:00:02Z", "Job/train--2993076"},
+      {"no name before it", "Job", "-29930760", "2026-11-28T06:00:02Z", "Job/-29930760"},
+      {"no Job", "StatefulSet", "train-29930760", "2026-11-28T06:00:02Z",
+       "StatefulSet/train-29930760"},
+  };
+  for (const auto& row : rows) {
+    const absl::StatusOr<PodFacts> pod = GpuPod(
+        fmt::format(R"("creationTimestamp":"{}","ownerReferences":[{{"kind":"{}","name":"{}",)"
+                    R"("uid":"u","controller":true}}])",
+                    row.created, row.kind, row.name));
+    ASSERT_TRUE(pod.ok()) << row.what << pod.status();
+    EXPECT_EQ(pod->controller, row.controller) << row.what;
+  }
+  const absl::StatusOr<PodFacts> of_jobset = GpuPod(
+      R"("creationTimestamp":"2026-11-28T06:00:02Z",)"
+      R"("labels":{"jobset.sigs.k8s.io/jobset-name":"s"},)"
+      R"("ownerReferences":[{"kind":"Job","name":"s-29930760","uid":"u","controller":true}])");
+  EXPECT_EQ(of_jobset.value().controller, "JobSet/s") << "a label says it";
+}
+
 TEST(PodPlanning, ReadsWhomAutoscalersAreToLeaveAlone) {
   const std::pair<const char*, bool> rows[] = {
       {"", false},
