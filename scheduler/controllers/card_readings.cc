@@ -19,7 +19,8 @@ CardReadings ReadingsOf(std::span<const wire::UseRow> rows, Instant now) {
     known = std::max(known.value_or(amount), amount);
   };
   for (const wire::UseRow& row : rows) {
-    if (row.uuid.empty() || !row.instance.empty()) continue;
+    const bool of_card = row.instance.empty() && row.measure != wire::UseMeasure::kOwn;
+    if (row.uuid.empty() || !of_card) continue;
     CardReading& card = readings.cards[row.uuid];
     switch (row.measure) {
       case wire::UseMeasure::kBusiest: {
@@ -27,6 +28,8 @@ CardReadings ReadingsOf(std::span<const wire::UseRow> rows, Instant now) {
         most = std::max(most, row.amount);
         break;
       }
+      case wire::UseMeasure::kOwn:
+        break;
       case wire::UseMeasure::kMean:
         take(card.permille, row.amount);
         break;

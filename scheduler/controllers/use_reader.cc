@@ -6,6 +6,7 @@
 #include <chrono>
 #include <memory>
 #include <optional>
+#include <set>
 #include <unordered_map>
 
 namespace tranche {
@@ -36,6 +37,7 @@ struct Told {
         return &mean;
       case wire::UseMeasure::kMemory:
         return &memory;
+      case wire::UseMeasure::kOwn:
       case wire::UseMeasure::kCelsius:
       case wire::UseMeasure::kWatts:
         break;
@@ -50,11 +52,19 @@ using Devices = std::map<std::pair<std::string, std::string>, Told>;
 struct RowIndex {
   std::unordered_map<std::string, Told> cards;  // whole ones, by UUID
   std::map<PodName, Devices> pods;
+  // What pods do on whole cards themselves, by UUID.
+  std::map<PodName, std::map<std::string, int64_t>> own;
 };
 
 RowIndex IndexOf(std::span<const wire::UseRow> rows) {
   RowIndex index;
   for (const wire::UseRow& row : rows) {
+    if (row.measure == wire::UseMeasure::kOwn) {
+      if (row.uuid.empty() || row.pod.name.empty() || !row.instance.empty()) continue;
+      int64_t& amount = index.own[row.pod][row.uuid.str()];
+      amount = std::max(amount, row.amount);
+      continue;
+    }
     if (!row.uuid.empty() && row.instance.empty()) index.cards[row.uuid.str()].Take(row);
     if (row.pod.name.empty()) continue;
     index.pods[row.pod][{row.uuid.str(), row.instance}].Take(row);
@@ -87,19 +97,51 @@ Devices ByCards(const Allocation& allocation, const RowIndex& index) {
   return devices;
 }
 
+bool Holds(const PodView& pod) { return pod.state == PodState::kBound; }
+
 struct OwnUse {
   std::optional<int> permille;  // the busiest; nullopt: not all of it is measured
   Devices devices;
 };
 
-OwnUse Measure(const PodView& pod, const RowIndex& index) {
+// UUIDs of cards that more than one of the pods hold.
+using SharedCards = std::set<std::string>;
+
+SharedCards SharedOf(std::span<const PodView> pods) {
+  std::map<std::string, const PodView*> first;
+  SharedCards shared;
+  for (const PodView& pod : pods) {
+    if (!Holds(pod) || !pod.allocation) continue;
+    for (const ContainerDevices& container : pod.allocation->containers) {
+      for (const Device& device : container.devices) {
+        if (device.uuid.empty()) continue;
+        const auto [holder, is_first] = first.try_emplace(device.uuid.str(), &pod);
+        if (!is_first && holder->second != &pod) shared.insert(device.uuid.str());
+      }
+    }
+  }
+  return shared;
+}
+
+OwnUse Measure(const PodView& pod, const RowIndex& index, const SharedCards& shared) {
   if (!pod.allocation || pod.devices_unknown) return {};
   const std::size_t held = DevicesOf(*pod.allocation);
   if (held == 0) return {};
   OwnUse own{std::nullopt, ByCards(*pod.allocation, index)};
   int64_t busiest = 0;
-  const auto take = [&busiest](const Devices& devices) {
-    for (const auto& [device, told] : devices) busiest = std::max(busiest, *told.busiest);
+  const auto own_rows = index.own.find(pod.name);
+  // The pod's own use, where others use the card too; the card's where nobody tells it.
+  const auto take = [&](const Devices& devices) {
+    for (const auto& [device, told] : devices) {
+      int64_t amount = *told.busiest;
+      if (own_rows != index.own.end() && device.second.empty()) {
+        const auto row = own_rows->second.find(device.first);
+        if (row != own_rows->second.end()) {
+          amount = shared.contains(device.first) ? row->second : std::max(amount, row->second);
+        }
+      }
+      busiest = std::max(busiest, amount);
+    }
   };
   const auto named = index.pods.find(pod.name);
   if (named != index.pods.end()) {
@@ -124,19 +166,18 @@ PodSample SampleOf(const PodUid& uid, const Devices& devices) {
   return sample;
 }
 
-bool Holds(const PodView& pod) { return pod.state == PodState::kBound; }
-
 }  // namespace
 
 Measurement MeasurePods(std::span<const PodView> pods, std::span<const wire::UseRow> rows,
                         int idle_permille) {
   const RowIndex index = IndexOf(rows);
+  const SharedCards shared = SharedOf(pods);
   Measurement measured;
   // Namespace and gang -> the busiest member; nullopt: one is not measured.
   std::map<std::pair<std::string, std::string>, std::optional<int>> gangs;
   for (const PodView& pod : pods) {
     if (!Holds(pod)) continue;
-    const OwnUse use = Measure(pod, index);
+    const OwnUse use = Measure(pod, index, shared);
     const std::optional<int>& own = use.permille;
     measured.pods.push_back({pod.uid, own});
     measured.samples.push_back(SampleOf(pod.uid, use.devices));

@@ -2,8 +2,9 @@
 //
 // A pod is measured where all it holds is: its cards by UUID, where the allocation is exact and of
 // whole cards or shares of them, or rows that name the pod, one for each of its devices. Of a card
-// that several pods share the use of the card counts for each: only where nobody uses it is any of
-// them idle. Of a gang the busiest member counts for all. What is not measured is not idle.
+// that several pods share counts what a row says to be the pod's own use (wire/agents/use_rows.h);
+// without one the use of the card counts for it: only where nobody uses the card is it idle. Of a
+// gang the busiest member counts for all. What is not measured is not idle.
 //
 // What pods did from then on is kept beside (UseHistory), for advice; it and the spans in which
 // they did nothing go to the ledger, so that a restart forgets neither.

@@ -40,6 +40,42 @@ const char* const kUseQuery =
 
 namespace {
 
+// HAMi's monitor tells what each container does; by its older names and by those of 2.9.
+struct HamiNames {
+  const char* work;    // percent
+  const char* kernel;  // seconds since one was launched
+  const char* card;    // the label of its UUID
+  const char* pod;     // labels of the pod
+};
+constexpr HamiNames kHamiNames[] = {
+    {"Device_utilization_desc_of_container", "Device_last_kernel_of_container", "deviceuuid",
+     "podnamespace, podname"},
+    {"hami_container_device_utilization_ratio", "hami_container_last_kernel_elapsed_seconds",
+     "device_uuid", "namespace, pod, exported_namespace, exported_pod"},
+};
+
+// What pods do themselves on cards that they share. A zero of HAMi proves nothing by itself: where
+// a container has no limit of cores, or its processes are not found, it is zero for ever
+// (Project-HAMi/HAMi#601, #1864). So all of the pod's containers on the card must have been seen to
+// work within a day; and for a zero the pod must have launched a kernel before, and none for two
+// minutes.
+std::string HamiUse(const HamiNames& names) {
+  const std::string by = fmt::format("by ({}, {})", names.pod, names.card);
+  const std::string work = fmt::format("max {} (max_over_time({}[2m]))", by, names.work);
+  const std::string seen = fmt::format("min {} (max_over_time({}[1d])) > 0", by, names.work);
+  const std::string still =
+      fmt::format("min by ({0}) (min_over_time({1}[2m])) > 120", names.pod, names.kernel);
+  std::string rows = fmt::format("({0} > 0 or {0} == 0 and on ({1}) {2}) / 100 and {3}", work,
+                                 names.pod, still, seen);
+  const auto rename = [&rows](const char* to, const char* from) {
+    rows = fmt::format("label_replace({}, '{}', '$1', '{}', '(.+)')", rows, to, from);
+  };
+  rename("UUID", names.card);
+  rename("namespace", "podnamespace");
+  rename("pod", "podname");
+  return fmt::format("label_replace({}, 'measure', 'own', '', '')", rows);
+}
+
 constexpr std::chrono::milliseconds kFirst{1'000};
 constexpr std::chrono::milliseconds kPatience{10'000};
 // 600,000 rows of 300 bytes.
@@ -74,7 +110,11 @@ absl::StatusOr<std::string> BodyOf(kube::ApiAnswer answer) {
 }  // namespace
 
 std::string UseTarget(const UseOptions& options) {
-  const std::string query = options.query.empty() ? kUseQuery : options.query;
+  std::string query = options.query;
+  if (query.empty()) {
+    query = kUseQuery;
+    for (const HamiNames& names : kHamiNames) query += " or " + HamiUse(names);
+  }
   return "/api/v1/query?query=" + kube::PercentEncoded(query);
 }
 

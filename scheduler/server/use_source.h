@@ -23,7 +23,8 @@ namespace tranche {
 // dcgm-exporter measures them, the busiest moment of the last two minutes, how much it was in use
 // in them, and the most memory; of cards how warm they are and what power they take.
 extern const char* const kUseQuery;
-// Path and query below the URL of Prometheus.
+// Path and query below the URL of Prometheus. Where the configuration has no query, what HAMi's
+// monitor says of pods on shared cards is asked for too.
 std::string UseTarget(const UseOptions& options);
 
 class UseSource {

@@ -136,7 +136,7 @@ def check_page(report, name, address, aliases):
     report.attempt(f"promtool check metrics: {name}", check)
 
 
-def scrape_jobs(main, hami, kubernetes, exporters, lab):
+def scrape_jobs(main, hami, kubernetes, exporters, lab, monitor):
     # The operator for Prometheus adds namespace and pod of what it scrapes.
     def job(name, address, **more):
         labels = {"namespace": f"{name}-system", "pod": f"{name}-0"}
@@ -145,7 +145,7 @@ def scrape_jobs(main, hami, kubernetes, exporters, lab):
     renamed, honoured = exporters
     return [job("tranche", main), job("tranche-hami", hami), job("tranche-kubernetes", kubernetes),
             job("dcgm-renamed", renamed), job("dcgm-honoured", honoured, honor_labels=True),
-            job("dcgm-lab", lab)]
+            job("dcgm-lab", lab), job("hami-monitor", monitor)]
 
 
 def make_exporters():
@@ -262,15 +262,16 @@ def run_live(report, binary, boards, folder, stack):
     kubernetes = servers.start("kubernetes", "--cluster", "kubernetes", "--kubeconfig", kubeconfig)
     exporters = make_exporters()
     lab = stand_ins.DcgmExporter("h100-b", idle.GPUS)
-    for exporter in (*exporters, lab):
+    monitor = stand_ins.HamiMonitor(idle.containers())
+    for exporter in (*exporters, lab, monitor):
         stack.callback(exporter.close)
     servers.wait_until_ready()
 
     live = prometheus.Prometheus(
         folder, scrape_jobs(main, hami, kubernetes, [one.address for one in exporters],
-                            lab.address), RULES)
+                            lab.address, monitor.address), RULES)
     stack.callback(live.close)
-    live.wait_for_targets(6, 30)
+    live.wait_for_targets(7, 30)
     # Counters must have been seen before they grow.
     start = time.time()
     load = story.ComeAndGo(main)

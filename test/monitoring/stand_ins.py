@@ -77,6 +77,49 @@ def _exposition(hostname, gpus):
     return "\n".join(util + engine + sum(others.values(), [])) + "\n"
 
 
+class HamiMonitor(_Server):
+    """Publishes what containers do on shared cards as HAMi's monitor does, by its older names, or
+    by those of 2.9 where `newer`.
+
+    `containers`: dicts of card, namespace, pod, work (percent) and kernel (seconds since the last
+    one); `worked`: seconds ago, told as the first answer, when the container was at work.
+    """
+
+    def __init__(self, containers):
+        told = []  # one entry for each answer
+
+        class Handler(_Quiet):
+            def do_GET(self):
+                text = _hami_exposition(containers, first=not told)
+                told.append(text)
+                self.answer(200, "text/plain; version=0.0.4; charset=utf-8", text)
+
+        super().__init__(Handler)
+
+
+def _hami_exposition(containers, first):
+    lines = {}
+    for one in containers:
+        if one.get("newer"):
+            names = ("namespace", "pod", "container", "vdevice_index", "device_uuid")
+            work = "hami_container_device_utilization_ratio"
+            kernel = "hami_container_last_kernel_elapsed_seconds"
+        else:
+            names = ("podnamespace", "podname", "ctrname", "vdeviceid", "deviceuuid")
+            work = "Device_utilization_desc_of_container"
+            kernel = "Device_last_kernel_of_container"
+        values = (one["namespace"], one["pod"], "main", "0", one["card"])
+        text = ",".join(f'{name}="{value}"' for name, value in zip(names, values)) + ',zone="vGPU"'
+        if first and "worked" in one:
+            then = int((time.time() - one["worked"]) * 1000)
+            lines.setdefault(work, []).append(f"{work}{{{text}}} 35 {then}")
+        else:
+            lines.setdefault(work, []).append(f"{work}{{{text}}} {one['work']}")
+        lines.setdefault(kernel, []).append(f"{kernel}{{{text}}} {one['kernel']}")
+    return "".join(f"# TYPE {name} gauge\n" + "\n".join(rows) + "\n"
+                   for name, rows in lines.items())
+
+
 # Lists that a Kubernetes API server always has; what else is asked for does not exist there.
 _LISTS = {
     "/api/v1/pods": ("v1", "PodList"),

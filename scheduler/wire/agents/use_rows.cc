@@ -26,9 +26,8 @@ std::optional<UseMeasure> MeasureOf(Object labels) {
   const std::optional<std::string_view> name = FindText(labels, "measure");
   if (!name) return UseMeasure::kBusiest;
   constexpr std::pair<std::string_view, UseMeasure> kNames[] = {
-      {"mean", UseMeasure::kMean},
-      {"memory", UseMeasure::kMemory},
-      {"temperature", UseMeasure::kCelsius},
+      {"own", UseMeasure::kOwn},       {"mean", UseMeasure::kMean},
+      {"memory", UseMeasure::kMemory}, {"temperature", UseMeasure::kCelsius},
       {"power", UseMeasure::kWatts},
   };
   for (const auto& [word, measure] : kNames) {
@@ -44,7 +43,8 @@ std::optional<int64_t> AmountOf(std::string_view text, UseMeasure measure) {
   if (error != std::errc() || end != text.data() + text.size()) return std::nullopt;
   if (std::isnan(value) || value < 0) return std::nullopt;
   constexpr double kMost = 1 << 30;  // a PiB in MiB; no card has more, nor takes as many watts
-  if (measure != UseMeasure::kBusiest && measure != UseMeasure::kMean) {
+  if (measure == UseMeasure::kMemory || measure == UseMeasure::kCelsius ||
+      measure == UseMeasure::kWatts) {
     return static_cast<int64_t>(std::ceil(std::min(value, kMost)));
   }
   constexpr double kRounding = 1e-9;  // 0.07 is a little more than seven hundredths

@@ -3,9 +3,10 @@
 // An instant query (`/api/v1/query`) whose rows have the labels of dcgm-exporter: UUID; GPU_I_ID
 // where it is of a MIG instance; namespace and pod of the pod that the kubelet says has the GPU, or
 // exported_namespace and exported_pod where Prometheus renamed them. What a row measures stands in
-// the label `measure`: without it the busiest moment, "mean" the whole time, both fractions of 1;
-// "memory" MiB that are in use, "temperature" degrees Celsius, "power" watts. Source:
-// facts/node-inventory, Prometheus HTTP API v1.
+// the label `measure`: without it the busiest moment of the GPU, "own" that of the pod alone,
+// whoever else uses the GPU, "mean" the whole time, all fractions of 1; "memory" MiB that are in
+// use, "temperature" degrees Celsius, "power" watts. Source: facts/node-inventory, Prometheus HTTP
+// API v1.
 //
 // Plain values and pure functions; any thread. Cost: O(text).
 #pragma once
@@ -20,7 +21,7 @@
 
 namespace tranche::wire {
 
-enum class UseMeasure : uint8_t { kBusiest, kMean, kMemory, kCelsius, kWatts };
+enum class UseMeasure : uint8_t { kBusiest, kOwn, kMean, kMemory, kCelsius, kWatts };
 
 struct UseRow {
   GpuUuid uuid;          // empty: not told

@@ -22,7 +22,8 @@ TEST(CardReadings, OfWholeCardsTheLargerAmount) {
       Row("a", UseMeasure::kCelsius, 63),  Row("a", UseMeasure::kWatts, 402),
       Row("b", UseMeasure::kBusiest, 7),   Row("b", UseMeasure::kBusiest, 5),
       Row("c", UseMeasure::kCelsius, 30),  Row("d", UseMeasure::kMean, 500, "7"),
-      Row("", UseMeasure::kMean, 500),
+      Row("", UseMeasure::kMean, 500),     Row("e", UseMeasure::kOwn, 500),
+      Row("b", UseMeasure::kOwn, 600),
   };
   const CardReadings readings = ReadingsOf(rows, now);
   EXPECT_EQ(readings.cards.size(), 3U);
@@ -31,6 +32,7 @@ TEST(CardReadings, OfWholeCardsTheLargerAmount) {
       << "for want of a mean";
   EXPECT_EQ(*readings.Find(GpuUuid("c"), now), (CardReading{{}, {}, 30, {}}));
   EXPECT_EQ(readings.Find(GpuUuid("d"), now), nullptr) << "an instance is no card";
+  EXPECT_EQ(readings.Find(GpuUuid("e"), now), nullptr) << "nor what a pod does on it";
   EXPECT_EQ(readings.Find(GpuUuid(""), now), nullptr);
   EXPECT_NE(readings.Find(GpuUuid("a"), now + kUseGoodFor), nullptr);
   EXPECT_EQ(readings.Find(GpuUuid("a"), now + kUseGoodFor + Millis(1)), nullptr) << "too old";

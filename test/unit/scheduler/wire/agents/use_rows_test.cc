@@ -88,6 +88,7 @@ TEST(UseRowsTest, ALabelSaysWhatIsMeasured) {
     int64_t amount;
   };
   const Case kCases[] = {
+      {"own", R"("0.0404")", UseMeasure::kOwn, 41},
       {"mean", R"("0.0404")", UseMeasure::kMean, 41},
       {"mean", R"("1.5")", UseMeasure::kMean, 1000},
       {"memory", R"("0")", UseMeasure::kMemory, 0},
