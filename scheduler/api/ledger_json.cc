@@ -36,12 +36,14 @@ Json PartJson(const ledger::BillPart& part) {
           {"cost", ledger::FormatCents(part.cents)}};
 }
 
-enum class Idleness : uint8_t { kTold, kLeftOut };
+// What statements of older versions do not have is left out of those that have nothing to tell of
+// it.
+enum class Form : uint8_t { kBill, kStatement };
 
-Json BillRowJson(const ledger::BillRow& row, Idleness idleness) {
+Json BillRowJson(const ledger::BillRow& row, Form form) {
   Json entry = {{"key", row.key}};
   entry.update(PartJson(row.part));
-  if (idleness == Idleness::kLeftOut) return entry;
+  if (form == Form::kStatement) return entry;
   entry["idleGpuHours"] = ledger::FormatBilledHours(row.idle.quantity);
   entry["idleCost"] = ledger::FormatCents(row.idle.cents);
   return entry;
@@ -69,9 +71,9 @@ Json MomentJson(const std::optional<Instant>& at) {
   return at ? Json(wire::FormatTime(*at)) : Json();
 }
 
-Json BillValue(const ledger::Bill& bill, Idleness idleness) {
+Json BillValue(const ledger::Bill& bill, Form form) {
   Json rows = Json::array();
-  for (const ledger::BillRow& row : bill.rows) rows.push_back(BillRowJson(row, idleness));
+  for (const ledger::BillRow& row : bill.rows) rows.push_back(BillRowJson(row, form));
   Json value = {{"from", wire::FormatTime(bill.from)},
                 {"to", wire::FormatTime(bill.to)},
                 {"by", TextOf(bill.by)},
@@ -81,8 +83,12 @@ Json BillValue(const ledger::Bill& bill, Idleness idleness) {
                 {"rows", std::move(rows)},
                 {"fleet", PartJson(bill.fleet)},
                 {"used", PartJson(bill.used)}};
-  if (idleness == Idleness::kTold) value["idle"] = PartJson(bill.idle);
+  if (form == Form::kBill) value["idle"] = PartJson(bill.idle);
   value["free"] = PartJson(bill.free);
+  if (form == Form::kBill || bill.stranded_from) {
+    value["strandedKnownFrom"] = MomentJson(bill.stranded_from);
+    value["stranded"] = PartJson(bill.stranded);
+  }
   value["refunded"] = PartJson(bill.refunded);
   value["unknownGpuHours"] = ledger::FormatBilledHours(bill.unknown);
   value["restoredGpuHours"] = ledger::FormatBilledHours(bill.restored);
@@ -112,9 +118,7 @@ std::string HeldJson(Instant at, std::vector<ledger::ExportRow> rows) {
   return wire::Dump({{"at", wire::FormatTime(at)}, {"rows", wire::ListOf(rows, HeldRowJson)}});
 }
 
-std::string BillJson(const ledger::Bill& bill) {
-  return wire::Dump(BillValue(bill, Idleness::kTold));
-}
+std::string BillJson(const ledger::Bill& bill) { return wire::Dump(BillValue(bill, Form::kBill)); }
 
 std::string StatementJson(const ledger::BillStatement& statement) {
   const ledger::ChainPoint& point = statement.point;
@@ -123,7 +127,7 @@ std::string StatementJson(const ledger::BillStatement& statement) {
                       {{"entry", point.entry},
                        {"hash", point.hash},
                        {"written", wire::FormatTime(point.written)}}},
-                     {"bill", BillValue(statement.bill, Idleness::kLeftOut)}});
+                     {"bill", BillValue(statement.bill, Form::kStatement)}});
 }
 
 }  // namespace tranche

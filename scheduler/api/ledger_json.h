@@ -26,13 +26,15 @@ std::string LedgerReportJson(const std::vector<ledger::ReportRow>& rows,
 std::string HeldJson(Instant at, std::vector<ledger::ExportRow> rows);
 
 // {"from","to","by","currency","fleetKnownFrom","pricesKnownFrom","rows":[{"key","gpuHours",
-// "unpricedGpuHours","cost","idleGpuHours","idleCost"}],"fleet","used","idle","free","refunded",
-// "unknownGpuHours","restoredGpuHours"}; the five are as a row without key and idleness. Hours have
-// three decimals and are rounded down, money has two and adds up.
+// "unpricedGpuHours","cost","idleGpuHours","idleCost"}],"fleet","used","idle","free",
+// "strandedKnownFrom","stranded","refunded","unknownGpuHours","restoredGpuHours"}; the six parts
+// are as a row without key and idleness. Hours have three decimals and are rounded down, money has
+// two and adds up.
 std::string BillJson(const ledger::Bill& bill);
 
 // {"statement":1,"ledger":{"entry","hash","written"},"bill"}: the bill as above without idleness,
-// and the entry up to which the chain tells of it.
+// and without what is stranded where the ledger did not tell of it yet; and the entry up to which
+// the chain tells of it.
 std::string StatementJson(const ledger::BillStatement& statement);
 
 }  // namespace tranche

@@ -82,11 +82,14 @@ struct FleetNode {
   std::string model;  // of its GPUs; empty: it has none
   int64_t gpus = 0;
   NodeTraits traits;
+  // Milli of its free GPUs that nobody is expected to use; nullopt: not asked for, or not known.
+  std::optional<int64_t> stranded = {};
 };
 struct FleetWalk {
   // Of many pools each is asked about each node.
   static constexpr int kNodesAtOnce = 16;
 
+  bool with_stranded = false;            // is it asked for?
   NodeId node{0};                        // the next
   std::vector<FleetNode> nodes;          // as far as it has come; those with GPUs
   std::shared_ptr<const PolicySet> set;  // the newest there was

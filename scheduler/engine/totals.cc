@@ -16,6 +16,12 @@ using StrandedByState = std::map<StateId, int64_t>;
 // A node whose devices are read out of slices and claims takes as long as so many others.
 constexpr int kNodesOfSlices = 16;
 
+int64_t StrandedOf(ClusterState& cluster, const NodeEntry& entry, StrandedByState& stranded) {
+  auto [at, fresh] = stranded.try_emplace(entry.hard, 0);
+  if (fresh) at->second = cluster.scorer.Waste(RoomOf(entry.state, entry.state.hard()));
+  return at->second;
+}
+
 void AddCards(ClusterState& cluster, const NodeEntry& entry, StrandedByState& stranded,
               ModelTotals& row) {
   const Inventory& inventory = entry.state.inventory();
@@ -40,9 +46,7 @@ void AddCards(ClusterState& cluster, const NodeEntry& entry, StrandedByState& st
     row.allocated +=
         MilliGpuRoundedUp(GpuEquivalents(ChargeOfShare(milli, used[i].memory, card.memory)));
   }
-  auto [at, fresh] = stranded.try_emplace(entry.hard, 0);
-  if (fresh) at->second = cluster.scorer.Waste(RoomOf(entry.state, load));
-  row.stranded += MilliGpu::Of(at->second);
+  row.stranded += MilliGpu::Of(StrandedOf(cluster, entry, stranded));
 }
 
 // Cards that only resource slices tell of; what claims hold of them is known exactly.
@@ -150,7 +154,8 @@ void Engine::TotalsSlice(TotalsWalk& walk) const {
 }
 
 void Engine::FleetSlice(FleetWalk& walk) const {
-  const ClusterState& cluster = parts_->cluster;
+  ClusterState& cluster = parts_->cluster;
+  StrandedByState stranded;
   walk.set = cluster.set;
   for (int i = 0; i < FleetWalk::kNodesAtOnce && walk.node < cluster.nodes.size();
        ++walk.node, ++i) {
@@ -167,6 +172,11 @@ void Engine::FleetSlice(FleetWalk& walk) const {
     walk.nodes.push_back({cluster.names.name(walk.node), claimed ? view.model : inventory.model,
                           static_cast<int64_t>(gpus),
                           TraitsOf(*cluster.set, entry->state.facts().labels.Finder())});
+    // What claims leave of cards that only slices tell of is in no room.
+    if (walk.with_stranded && !inventory.cards.empty() &&
+        !parts_->claim_wishes.HasOnlyDraGpus(walk.node)) {
+      walk.nodes.back().stranded = StrandedOf(cluster, *entry, stranded);
+    }
   }
   walk.through = walk.node >= cluster.nodes.size();
 }

@@ -143,8 +143,9 @@ EngineTotals EngineHost::Totals(EngineCaller caller) {
   return std::move(walk.totals);
 }
 
-FleetWalk EngineHost::Fleet(EngineCaller caller) {
+FleetWalk EngineHost::Fleet(EngineCaller caller, bool with_stranded) {
   FleetWalk walk;
+  walk.with_stranded = with_stranded;
   while (!walk.done()) {
     With(caller, [&walk](Engine& engine, Instant) { engine.FleetSlice(walk); });
   }

@@ -106,7 +106,7 @@ class EngineHost {
   // Reports about the whole cluster, likewise slice by slice.
   EngineTotals Totals(EngineCaller caller);
   WaitingWalk Waiting(EngineCaller caller);
-  FleetWalk Fleet(EngineCaller caller);
+  FleetWalk Fleet(EngineCaller caller, bool with_stranded = false);
   CostSums Costs(EngineCaller caller);
   // `waiting`: of a walk that has just been made.
   std::vector<QuotaView> Quotas(EngineCaller caller, const std::vector<PendingRow>& waiting);

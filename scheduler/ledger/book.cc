@@ -29,6 +29,18 @@ void AddTo(int64_t& sum, int64_t amount) {
   TRANCHE_CHECK(!__builtin_add_overflow(sum, amount, &sum));
 }
 
+EntryKind EntryKindOf(FleetKind kind) {
+  switch (kind) {
+    case FleetKind::kNode:
+      return EntryKind::kFleet;
+    case FleetKind::kPrice:
+      return EntryKind::kPrice;
+    case FleetKind::kStranded:
+      return EntryKind::kStranded;
+  }
+  return EntryKind::kFleet;
+}
+
 std::vector<Posting> Reversed(std::vector<Posting> postings) {
   for (Posting& posting : postings) {
     posting.compute = -posting.compute;
@@ -79,8 +91,11 @@ std::string Malformed(const RestoredUse& use) {
 }
 
 std::string Malformed(const FleetFact& fact) {
-  if (!IsFleetName(fact.key)) {
-    return fmt::format("expected a node's or price's name, found '{}'", fact.key.substr(0, 63));
+  const bool of_kind = fact.kind == FleetKind::kStranded;
+  if (of_kind ? fact.key.size() > kMostNote || !ReadStrandedText(fact.key).ok()
+              : !IsFleetName(fact.key)) {
+    return fmt::format("expected a {}, found '{}'",
+                       of_kind ? "kind of GPU" : "node's or price's name", fact.key.substr(0, 63));
   }
   if (fact.text.size() > kMostNote) {
     return fmt::format("expected at most {} bytes about {}, found {}", kMostNote, fact.key,
@@ -325,6 +340,10 @@ absl::Status Book::LoadFleet() {
       if (!offer.ok()) continue;  // told anew
       key = offer->node;
       gone = offer->gpus.empty();
+    } else if (entry.kind == FleetKind::kStranded) {
+      const absl::StatusOr<StrandedGpus> stranded = ReadStrandedText(entry.text);
+      if (!stranded.ok()) continue;
+      key = KindText(stranded->model, stranded->traits);
     } else {
       const absl::StatusOr<PriceOffer> offer = ReadPriceText(entry.text);
       if (!offer.ok()) continue;
@@ -342,25 +361,30 @@ absl::Status Book::LoadFleet() {
 }
 
 absl::Status Book::Enter(const FleetFact& fact, int64_t at, int64_t written) {
-  const bool of_node = fact.kind == FleetKind::kNode;
   const FleetKey key(fact.kind, fact.key);
+  // Of a kind of GPU that is gone nothing is stranded, which is said like any other amount.
+  const bool of_kind = fact.kind == FleetKind::kStranded;
+  const std::string& said = of_kind && fact.text.empty() ? fact.key : fact.text;
   const auto known = fleet_->find(key);
-  const bool gone = fact.text.empty();
-  if (known == fleet_->end() ? gone : fact.text == known->second) {
+  const bool gone = said.empty();
+  if (known == fleet_->end() ? fact.text.empty() : said == known->second) {
     ++ignored_;
     return absl::OkStatus();
   }
   EntryRow entry;
-  entry.kind = of_node ? EntryKind::kFleet : EntryKind::kPrice;
+  entry.kind = EntryKindOf(fact.kind);
   entry.at = at;
   entry.written = written;
   entry.epoch = epoch_;
-  entry.note = !gone ? fact.text : of_node ? GoneNodeText(fact.key) : GonePriceText(fact.key);
+  entry.note = said;
+  if (gone) {
+    entry.note = fact.kind == FleetKind::kNode ? GoneNodeText(fact.key) : GonePriceText(fact.key);
+  }
   TRANCHE_RETURN_IF_ERROR(Add(entry));
   if (gone) {
     fleet_->erase(known);
   } else {
-    fleet_->insert_or_assign(key, fact.text);
+    fleet_->insert_or_assign(key, said);
   }
   return absl::OkStatus();
 }

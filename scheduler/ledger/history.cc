@@ -91,6 +91,7 @@ absl::Status EndedReader::Add(const EntryRow& entry) {
     case EntryKind::kRestored:
     case EntryKind::kFleet:
     case EntryKind::kPrice:
+    case EntryKind::kStranded:
       return absl::OkStatus();
     case EntryKind::kOpen:
       open_[entry.interval] = FromOpen(entry);

@@ -58,14 +58,17 @@ void IntervalChecker::Check(const EntryRow& entry, std::vector<std::string>& fau
       break;
     case EntryKind::kFleet:
     case EntryKind::kPrice:
+    case EntryKind::kStranded:
       CheckFleet(entry, faults);
       break;
   }
 }
 
 void IntervalChecker::CheckFleet(const EntryRow& entry, std::vector<std::string>& faults) {
-  const absl::Status read = entry.kind == EntryKind::kFleet ? ReadNodeText(entry.note).status()
-                                                            : ReadPriceText(entry.note).status();
+  absl::Status read;
+  if (entry.kind == EntryKind::kFleet) read = ReadNodeText(entry.note).status();
+  if (entry.kind == EntryKind::kPrice) read = ReadPriceText(entry.note).status();
+  if (entry.kind == EntryKind::kStranded) read = ReadStrandedText(entry.note).status();
   if (!read.ok()) {
     faults.push_back(fmt::format("rule 7: entry {}: expected a note that says it, found: {}",
                                  entry.id, std::string(read.message())));

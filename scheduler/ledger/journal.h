@@ -28,10 +28,11 @@ enum class EntryKind : int64_t {
   kVoid = 4,
   kRefundStart = 5,  // a refund over [at, until) is two entries, of successive ids
   kRefundEnd = 6,
-  kWindow = 7,    // a budget window ended; no postings, a row in window_closing
-  kRestored = 8,  // taken over from a checkpoint; no postings, a row in restored
-  kFleet = 9,     // what a node offers from then on, in the note; no postings
-  kPrice = 10,    // a price in force from then on, likewise
+  kWindow = 7,     // a budget window ended; no postings, a row in window_closing
+  kRestored = 8,   // taken over from a checkpoint; no postings, a row in restored
+  kFleet = 9,      // what a node offers from then on, in the note; no postings
+  kPrice = 10,     // a price in force from then on, likewise
+  kStranded = 11,  // how many free GPUs of one kind are stranded from then on, likewise
 };
 inline constexpr int64_t kEstimatedFlag = 1;
 inline constexpr int64_t kLateFlag = 2;

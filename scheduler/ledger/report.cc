@@ -202,9 +202,11 @@ absl::StatusOr<std::vector<FleetEntry>> FleetEntries(Database& database) {
   while (true) {
     TRANCHE_ASSIGN_OR_RETURN(const bool row, rows->Row());
     if (!row) return entries;
-    const bool of_node = rows->Integer(1) == static_cast<int64_t>(EntryKind::kFleet);
-    entries.push_back({rows->Integer(0), of_node ? FleetKind::kNode : FleetKind::kPrice,
-                       rows->Integer(2), std::string(rows->Bytes(3))});
+    const auto kind = static_cast<EntryKind>(rows->Integer(1));
+    const FleetKind of = kind == EntryKind::kFleet   ? FleetKind::kNode
+                         : kind == EntryKind::kPrice ? FleetKind::kPrice
+                                                     : FleetKind::kStranded;
+    entries.push_back({rows->Integer(0), of, rows->Integer(2), std::string(rows->Bytes(3))});
   }
 }
 

@@ -240,8 +240,16 @@ constexpr std::string_view kVersion6 = R"sql(
 ALTER TABLE interval ADD COLUMN workload TEXT NOT NULL DEFAULT '';
 )sql";
 
-constexpr MigrationStep kSteps[] = {{1, kVersion1}, {2, kVersion2}, {3, kVersion3},
-                                    {4, kVersion4}, {5, kVersion5}, {6, kVersion6}};
+constexpr std::string_view kVersion7 = R"sql(
+PRAGMA writable_schema = ON;
+UPDATE sqlite_schema SET sql = replace(sql,
+    'CHECK (kind BETWEEN 1 AND 10)', 'CHECK (kind BETWEEN 1 AND 11)')
+  WHERE type = 'table' AND name = 'entry';
+PRAGMA writable_schema = RESET;
+)sql";
+
+constexpr MigrationStep kSteps[] = {{1, kVersion1}, {2, kVersion2}, {3, kVersion3}, {4, kVersion4},
+                                    {5, kVersion5}, {6, kVersion6}, {7, kVersion7}};
 static_assert(std::size(kSteps) == kSchemaVersion);
 
 // What calls itself a later version than this is damaged, not new.

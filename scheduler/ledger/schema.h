@@ -12,7 +12,7 @@
 namespace tranche::ledger {
 
 inline constexpr int64_t kApplicationId = 0x54524e43;  // "TRNC"
-inline constexpr int64_t kSchemaVersion = 6;
+inline constexpr int64_t kSchemaVersion = 7;
 
 // Sets every setting of a writing connection and reads it back, then writes its log again
 // (sqlite/log.h), since whoever wrote before may have ended after a failed sync. Errors: Internal

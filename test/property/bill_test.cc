@@ -26,7 +26,7 @@ struct SlowPart {
 struct SlowBill {
   std::map<std::string, SlowPart> rows;
   std::map<std::string, SlowPart> idle_of;  // by row
-  SlowPart fleet, used, idle, free, refunded;
+  SlowPart fleet, used, idle, free, stranded, refunded;
   Int128 unknown = 0;
 };
 
@@ -73,14 +73,24 @@ class BillProperty : public test::BudgetProperty {
     entry.text = PriceText(price);
     return entry;
   }
+  FleetEntry SomeStranded() {
+    StrandedGpus stranded;
+    stranded.model = OneOf({"h200", "h200", "l40s", "t4"});
+    stranded.traits.pool = OneOf({"", "p"});
+    stranded.traits.instance_type = OneOf({"", "t"});
+    if (Between(0, 1) == 0) stranded.traits.capacity = CapacityType::kSpot;
+    stranded.milli = OneOf({int64_t{0}, Between(1, 999), Between(1'000, 9'000)});
+    return {0, FleetKind::kStranded, EarlyTime(), StrandedText(stranded)};
+  }
   // In the order of their time but where a clock stepped back; of a history that a backup cut off
   // and that went on differently from there.
   std::vector<FleetEntry> SomeFleet() {
     std::vector<FleetEntry> fleet;
     for (int64_t lives = Between(1, 2); lives > 0; --lives) {
       std::vector<FleetEntry> life;
-      for (int64_t count = Between(0, 20); count > 0; --count) {
-        life.push_back(Between(0, 1) == 0 ? SomeNode() : SomePrice());
+      for (int64_t count = Between(0, 30); count > 0; --count) {
+        const int64_t kind = Between(0, 2);
+        life.push_back(kind == 0 ? SomeNode() : kind == 1 ? SomePrice() : SomeStranded());
       }
       if (Between(0, 2) > 0) std::ranges::stable_sort(life, {}, &FleetEntry::at);
       fleet.resize(static_cast<size_t>(Between(0, static_cast<int64_t>(fleet.size()))));
@@ -159,11 +169,15 @@ class BillProperty : public test::BudgetProperty {
                     const std::vector<BillUse>& uses, int64_t at, int64_t length, SlowBill& bill) {
     std::map<std::string, NodeOffer> nodes;
     std::map<std::string, PriceOffer> offers;
+    std::map<std::string, StrandedGpus> said;
     for (const FleetEntry& entry : fleet) {
       if (entry.at > at) continue;
       if (entry.kind == FleetKind::kNode) {
         const NodeOffer offer = ReadNodeText(entry.text).value();
         nodes[offer.node] = offer;
+      } else if (entry.kind == FleetKind::kStranded) {
+        const StrandedGpus stranded = ReadStrandedText(entry.text).value();
+        said[KindText(stranded.model, stranded.traits)] = stranded;
       } else {
         const PriceOffer offer = ReadPriceText(entry.text).value();
         offers[offer.name] = offer;
@@ -173,6 +187,7 @@ class BillProperty : public test::BudgetProperty {
     for (const auto& [name, offer] : offers) {
       if (!offer.gone) prices.push_back(offer.price);
     }
+    std::map<std::string, Int128> free;  // of kinds of which it is said how much is stranded
     for (const char* const node : {"n1", "n2", "n3", "n4"}) {
       const NodeOffer* const offer = nodes.contains(node) ? &nodes[node] : nullptr;
       for (const char* const model : {"h200", "l40s", "t4"}) {
@@ -182,18 +197,28 @@ class BillProperty : public test::BudgetProperty {
         }
         const GpuPrice* price = nullptr;
         if (gpus > 0) price = PriceOf(prices, offer->traits, model, Instant(Millis(at))).price;
-        Share(by, uses, node, model, offer, gpus, price, at, length, bill);
+        const Int128 rest = Share(by, uses, node, model, offer, gpus, price, at, length, bill);
+        if (offer != nullptr) free[KindText(model, offer->traits)] += rest;
       }
     }
+    for (const auto& [kind, stranded] : said) {
+      const Int128 amount = std::min(free[kind], Int128{stranded.milli} * kQuantaPerGpu / 1000);
+      const GpuPrice* const price =
+          PriceOf(prices, stranded.traits, stranded.model, Instant(Millis(at))).price;
+      AddTo(bill.stranded, amount, length, price);
+      AddTo(bill.free, -amount, length, price);
+    }
   }
-  static void Share(BillBy by, const std::vector<BillUse>& uses, const std::string& node,
-                    const std::string& model, const NodeOffer* offer, int64_t gpus,
-                    const GpuPrice* price, int64_t at, int64_t length, SlowBill& bill) {
-    const auto add = [&](SlowPart& part, Int128 amount) {
-      part.quantity += amount * length;
-      part.unpriced += price == nullptr ? amount * length : 0;
-      part.money += price == nullptr ? 0 : amount * length * price->micros_per_gpu_hour;
-    };
+  static void AddTo(SlowPart& part, Int128 amount, int64_t length, const GpuPrice* price) {
+    part.quantity += amount * length;
+    part.unpriced += price == nullptr ? amount * length : 0;
+    part.money += price == nullptr ? 0 : amount * length * price->micros_per_gpu_hour;
+  }
+  // What is left.
+  static Int128 Share(BillBy by, const std::vector<BillUse>& uses, const std::string& node,
+                      const std::string& model, const NodeOffer* offer, int64_t gpus,
+                      const GpuPrice* price, int64_t at, int64_t length, SlowBill& bill) {
+    const auto add = [&](SlowPart& part, Int128 amount) { AddTo(part, amount, length, price); };
     const Int128 capacity = Int128{gpus} * kQuantaPerGpu;
     Int128 held = 0;
     std::vector<const BillUse*> here;
@@ -233,6 +258,7 @@ class BillProperty : public test::BudgetProperty {
     }
     add(bill.free, rest);
     add(bill.fleet, capacity);
+    return rest;
   }
 
   static void ExpectSame(const BillPart& found, const SlowPart& slow, std::string_view what) {
@@ -244,6 +270,8 @@ class BillProperty : public test::BudgetProperty {
 
 TEST_F(BillProperty, IsWhatComesOfLookingAtEveryMinuteAndItsPartsAddUp) {
   int64_t with_money = 0;
+  int64_t with_stranded = 0;
+  int64_t with_less = 0;  // some of what is free, and not all
   for (int64_t step = 0; step < steps_ / 20 && !HasFailure(); ++step) {
     SCOPED_TRACE(step);
     const std::vector<FleetEntry> fleet = SomeFleet();
@@ -263,10 +291,11 @@ TEST_F(BillProperty, IsWhatComesOfLookingAtEveryMinuteAndItsPartsAddUp) {
     ExpectSame(bill->idle, slow.idle, "idle");
     EXPECT_LE(bill->idle.cents, bill->used.cents);
     ExpectSame(bill->free, slow.free, "free");
+    ExpectSame(bill->stranded, slow.stranded, "stranded");
     ExpectSame(bill->refunded, slow.refunded, "refunded");
     EXPECT_TRUE(bill->unknown == slow.unknown);
     ASSERT_EQ(bill->rows.size(), slow.rows.size());
-    int64_t cents = bill->free.cents + bill->refunded.cents;
+    int64_t cents = bill->free.cents + bill->stranded.cents + bill->refunded.cents;
     for (const BillRow& row : bill->rows) {
       const std::string key =
           query.by.by == BillBy::kDay ? std::to_string(std::stoi(row.key.substr(8))) : row.key;
@@ -282,15 +311,22 @@ TEST_F(BillProperty, IsWhatComesOfLookingAtEveryMinuteAndItsPartsAddUp) {
       const Int128 off = row.part.cents * cent - row.part.money;
       EXPECT_TRUE(off <= cent && off >= -cent) << row.key;
     }
-    EXPECT_TRUE(bill->used.quantity + bill->free.quantity + bill->refunded.quantity ==
+    EXPECT_TRUE(bill->used.quantity + bill->free.quantity + bill->stranded.quantity +
+                    bill->refunded.quantity ==
                 bill->fleet.quantity);
-    EXPECT_TRUE(bill->used.money + bill->free.money + bill->refunded.money == bill->fleet.money);
-    EXPECT_TRUE(bill->free.quantity >= 0);
+    EXPECT_TRUE(bill->used.money + bill->free.money + bill->stranded.money + bill->refunded.money ==
+                bill->fleet.money);
+    EXPECT_TRUE(bill->free.quantity >= 0 && bill->stranded.quantity >= 0);
+    with_stranded += bill->stranded.quantity > 0 ? 1 : 0;
+    with_less += bill->stranded.quantity > 0 && bill->free.quantity > 0 ? 1 : 0;
     with_money += bill->used.cents > 0 ? 1 : 0;
     EXPECT_EQ(cents, bill->fleet.cents);
-    EXPECT_EQ(bill->used.cents + bill->free.cents + bill->refunded.cents, bill->fleet.cents);
+    EXPECT_EQ(bill->used.cents + bill->free.cents + bill->stranded.cents + bill->refunded.cents,
+              bill->fleet.cents);
   }
   EXPECT_GT(with_money, steps_ / 200) << "histories that cost nothing show little";
+  EXPECT_GT(with_stranded, steps_ / 200) << "nor do those with nothing stranded";
+  EXPECT_GT(with_less, steps_ / 400);
 }
 
 }  // namespace THIS_FILE

@@ -177,7 +177,13 @@ Json SetOf(const Question& question, const CostWindow& window, const ledger::Bil
     }
   }
   if (!question.idle) return set;
-  add("__idle__", nowhere, bill.free, {});
+  // What nobody held, whether or not somebody could have used it.
+  ledger::BillPart unheld = bill.free;
+  unheld.quantity += bill.stranded.quantity;
+  unheld.unpriced += bill.stranded.unpriced;
+  unheld.money += bill.stranded.money;
+  unheld.cents += bill.stranded.cents;
+  add("__idle__", nowhere, unheld, {});
   add("__refunded__", nowhere, bill.refunded, {});
   return set;
 }

@@ -22,6 +22,19 @@ bool TellsIdle(const Json& bill) {
   return bill.contains("idle") && Text(bill.at("idle"), "gpuHours") != "0.000";
 }
 
+// Older servers do not tell of it, nor do ledgers before version 7.
+bool TellsStranded(const Json& bill) {
+  return bill.contains("stranded") && !bill.at("strandedKnownFrom").is_null();
+}
+
+// What is below the rows, but for all of it.
+std::vector<std::string> SharesOf(const Json& bill) {
+  std::vector<std::string> parts = {"used", "free"};
+  if (TellsStranded(bill)) parts.emplace_back("stranded");
+  parts.emplace_back("refunded");
+  return parts;
+}
+
 // One line of a bill: a row, or one of the parts below them. `idle`: nullopt where no line has it.
 std::vector<std::string> BillCells(const std::string& key, const Json& part,
                                    const std::optional<std::string>& idle) {
@@ -114,7 +127,9 @@ int PrintBill(const Json& bill, std::ostream& out) {
     table.Add(BillCells(Text(row, "key"), row,
                         tells_idle ? std::optional(Text(row, "idleGpuHours")) : std::nullopt));
   }
-  for (const std::string part : {"used", "free", "refunded", "fleet"}) {
+  std::vector<std::string> parts = SharesOf(bill);
+  parts.emplace_back("fleet");
+  for (const std::string& part : parts) {
     const bool has_it = tells_idle && part == "used";
     const std::string idle = has_it ? Text(bill.at("idle"), "gpuHours") : "";
     table.Add(BillCells(part, bill.at(part), tells_idle ? std::optional(idle) : std::nullopt));
@@ -130,6 +145,7 @@ int PrintBill(const Json& bill, std::ostream& out) {
   };
   known("the fleet is", "fleetKnownFrom",
         "the ledger does not tell of the fleet: nothing is billed");
+  if (TellsStranded(bill)) known("what is stranded is", "strandedKnownFrom", "");
   known("prices are", "pricesKnownFrom", "the ledger does not tell of prices: nothing is billed");
   if (KnowsNoLabel(bill)) {
     out << fmt::format(
@@ -150,8 +166,8 @@ int PrintBill(const Json& bill, std::ostream& out) {
 void PrintFocus(const Json& bill, std::ostream& out) {
   std::string text = std::string(kFocusTitles) + "\r\n";
   for (const Json& row : bill.at("rows")) text += FocusLine(bill, "used", row.at("key"), row);
-  for (const char* const part : {"free", "refunded"}) {
-    text += FocusLine(bill, part, "", bill.at(part));
+  for (const std::string& part : SharesOf(bill)) {
+    if (part != "used") text += FocusLine(bill, part, "", bill.at(part));
   }
   out << text;
 }

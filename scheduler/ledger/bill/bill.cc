@@ -3,10 +3,7 @@
 #include <algorithm>
 #include <array>
 #include <chrono>
-#include <limits>
 #include <map>
-#include <memory>
-#include <numeric>
 #include <set>
 #include <tuple>
 #include <utility>
@@ -15,6 +12,8 @@
 #include "policy/prices.h"
 #include "policy/selector_text.h"
 #include "scheduler/ledger/bill/fleet_text.h"
+#include "scheduler/ledger/bill/fleet_times.h"
+#include "scheduler/ledger/bill/stranded.h"
 #include "topology/base/status.h"
 
 namespace tranche::ledger {
@@ -24,7 +23,6 @@ constexpr int64_t kDayMillis = 86'400'000;
 constexpr Int128 kGpuHourQuantity = Int128{kQuantaPerGpu} * 3'600'000;
 constexpr int64_t kMicrosPerCent = 10'000;
 constexpr Int128 kCentMoney = kGpuHourQuantity * kMicrosPerCent;
-constexpr int64_t kForever = std::numeric_limits<int64_t>::max();
 
 constexpr std::array<std::pair<std::string_view, BillBy>, 9> kBillBy = {{
     {"team", BillBy::kTeam},
@@ -38,82 +36,6 @@ constexpr std::array<std::pair<std::string_view, BillBy>, 9> kBillBy = {{
     {"day", BillBy::kDay},
 }};
 constexpr std::string_view kLabelPrefix = "label:";
-
-// ---- what holds when
-
-// Values of one key, ascending `at`.
-template <typename Value>
-class Timeline {
- public:
-  // In the order they were written: a later word also stands where an earlier one spoke of later.
-  void Add(int64_t at, Value value) {
-    while (!stands_.empty() && stands_.back().first >= at) stands_.pop_back();
-    stands_.emplace_back(at, std::move(value));
-  }
-  // nullptr: nothing holds yet.
-  const Value* Of(int64_t at) const {
-    const auto after = std::ranges::upper_bound(stands_, at, {}, &std::pair<int64_t, Value>::first);
-    return after == stands_.begin() ? nullptr : &std::prev(after)->second;
-  }
-  const std::vector<std::pair<int64_t, Value>>& stands() const { return stands_; }
-
- private:
-  std::vector<std::pair<int64_t, Value>> stands_;
-};
-
-struct Fleet {
-  std::map<std::string, Timeline<NodeOffer>> nodes;
-  Timeline<std::shared_ptr<const std::vector<GpuPrice>>> prices;  // all in force, ascending name
-  std::optional<Instant> fleet_from;
-  std::optional<Instant> prices_from;
-};
-
-void NoteFirst(std::optional<Instant>& first, int64_t at) {
-  const Instant moment{Millis(at)};
-  if (!first || moment < *first) first = moment;
-}
-
-// All prices together, whenever one of them changes.
-void LayOut(const std::map<std::string, Timeline<PriceOffer>>& prices, Fleet& fleet) {
-  std::set<int64_t> changes;
-  for (const auto& [name, line] : prices) {
-    for (const auto& [at, offer] : line.stands()) changes.insert(at);
-  }
-  for (const int64_t at : changes) {
-    std::vector<GpuPrice> in_force;
-    for (const auto& [name, line] : prices) {
-      const PriceOffer* const offer = line.Of(at);
-      if (offer != nullptr && !offer->gone) in_force.push_back(offer->price);
-    }
-    fleet.prices.Add(at, std::make_shared<const std::vector<GpuPrice>>(std::move(in_force)));
-  }
-}
-
-absl::Status Unreadable(const FleetEntry& entry, const absl::Status& why) {
-  return absl::DataLossError(fmt::format("entry {}: {}", entry.entry, std::string(why.message())));
-}
-
-absl::StatusOr<Fleet> ReadFleet(const std::vector<FleetEntry>& entries) {
-  Fleet fleet;
-  std::map<std::string, Timeline<PriceOffer>> prices;
-  for (const FleetEntry& entry : entries) {
-    if (entry.kind == FleetKind::kNode) {
-      absl::StatusOr<NodeOffer> offer = ReadNodeText(entry.text);
-      if (!offer.ok()) return Unreadable(entry, offer.status());
-      NoteFirst(fleet.fleet_from, entry.at);
-      fleet.nodes[offer->node].Add(entry.at, std::move(*offer));
-    } else {
-      absl::StatusOr<PriceOffer> offer = ReadPriceText(entry.text);
-      if (!offer.ok()) return Unreadable(entry, offer.status());
-      NoteFirst(fleet.prices_from, entry.at);
-      prices[offer->name].Add(entry.at, std::move(*offer));
-    }
-  }
-  LayOut(prices, fleet);
-  return fleet;
-}
-
-// ---- the sums
 
 int64_t LargerOf(const Charge& charge) {
   return std::max<int64_t>(0, std::max(charge.compute, charge.memory));
@@ -143,16 +65,18 @@ int64_t DayEnd(int64_t at) {
 
 class Biller {
  public:
-  Biller(const BillQuery& query, const Fleet& fleet)
+  Biller(const BillQuery& query, const FleetTimes& fleet)
       : query_(query),
         fleet_(fleet),
         from_(query.from.time_since_epoch().count()),
-        to_(query.to.time_since_epoch().count()) {
+        to_(query.to.time_since_epoch().count()),
+        free_(fleet) {
     bill_.from = query.from;
     bill_.to = query.to;
     bill_.by = query.by;
     bill_.fleet_from = fleet.fleet_from;
     bill_.prices_from = fleet.prices_from;
+    bill_.stranded_from = fleet.stranded_from;
   }
 
   // The GPUs of one model of one node, and who held some of them.
@@ -163,6 +87,7 @@ class Biller {
       node_ = &found->second;
     }
     model_ = &model;
+    priced_as_ = nullptr;
     const std::vector<int64_t> edges = EdgesOf(uses);
     std::vector<const BillUse*> starting = uses;
     std::ranges::sort(starting, {}, &BillUse::from);
@@ -179,6 +104,7 @@ class Biller {
   }
 
   absl::StatusOr<Bill> Take() {
+    PartFree();
     if (overflow_) return absl::OutOfRangeError("expected sums within 128 bits, found larger ones");
     if (query_.by.by == BillBy::kLabel) GatherOthers();
     if (rows_.size() > kMostBillRows) {
@@ -285,6 +211,19 @@ class Biller {
     }
     Count(bill_.free, free, length, price);
     Count(bill_.fleet, capacity, length, price);
+    if (free_.empty() || offer == nullptr) return;
+    if (std::exchange(priced_as_, offer) != offer) kind_ = free_.KindOf(*model_, offer->traits);
+    if (kind_ != nullptr) kind_->Add(at, at + length, free);
+  }
+
+  // Into what somebody may use and what is stranded.
+  void PartFree() {
+    free_.EachStranded([this](int64_t amount, int64_t length, const GpuPrice* price) {
+      Count(bill_.stranded, amount, length, price);
+    });
+    bill_.free.quantity -= bill_.stranded.quantity;
+    bill_.free.unpriced -= bill_.stranded.unpriced;
+    bill_.free.money -= bill_.stranded.money;
   }
 
   std::string KeyOf(const BillUse& use, int64_t at, const NodeOffer* offer) const {
@@ -357,7 +296,7 @@ class Biller {
   void Round() {
     std::vector<BillPart*> parts;
     for (BillRow& row : bill_.rows) parts.push_back(&row.part);
-    parts.insert(parts.end(), {&bill_.free, &bill_.refunded});
+    parts.insert(parts.end(), {&bill_.free, &bill_.stranded, &bill_.refunded});
     bill_.fleet.cents = static_cast<int64_t>((bill_.fleet.money + kCentMoney / 2) / kCentMoney);
     int64_t left = bill_.fleet.cents;
     for (BillPart* const part : parts) {
@@ -371,7 +310,8 @@ class Biller {
       ++part->cents;
       --left;
     }
-    bill_.used.cents = bill_.fleet.cents - bill_.free.cents - bill_.refunded.cents;
+    bill_.used.cents =
+        bill_.fleet.cents - bill_.free.cents - bill_.stranded.cents - bill_.refunded.cents;
     // A part of what is there already: no cent is left over. It is never more than the whole.
     const auto round = [](BillPart& idle, const BillPart& all) {
       const auto cents = static_cast<int64_t>((idle.money + kCentMoney / 2) / kCentMoney);
@@ -382,11 +322,14 @@ class Biller {
   }
 
   const BillQuery& query_;
-  const Fleet& fleet_;
+  const FleetTimes& fleet_;
   const int64_t from_;
   const int64_t to_;
   const Timeline<NodeOffer>* node_ = nullptr;
   const std::string* model_ = nullptr;
+  FreeTimes free_;
+  const NodeOffer* priced_as_ = nullptr;  // what kind_ was looked up for
+  FreeOfKind* kind_ = nullptr;            // that the GPUs are of; null: nothing of it is stranded
   struct Row {
     BillPart part;
     BillPart idle;
@@ -427,7 +370,7 @@ absl::StatusOr<Bill> SumBill(const BillQuery& query, const std::vector<FleetEntr
   if (query.to <= query.from) {
     return absl::InvalidArgumentError("to: expected a moment after from that the ledger knows of");
   }
-  TRANCHE_ASSIGN_OR_RETURN(const Fleet read, ReadFleet(fleet));
+  TRANCHE_ASSIGN_OR_RETURN(const FleetTimes read, ReadFleetTimes(fleet));
   std::map<std::pair<std::string, std::string>, std::vector<const BillUse*>> groups;
   for (const auto& [node, line] : read.nodes) {
     for (const auto& [at, offer] : line.stands()) {

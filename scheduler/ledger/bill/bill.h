@@ -2,11 +2,11 @@
 // it, node, model, pool or day, and what the rest of the fleet costs meanwhile.
 //
 // A moment of a node's GPUs of one model is shared out like this: each pod has the larger of its
-// compute and its memory; where these are more than the GPUs, all in proportion; the rest is free.
-// What was given back to a pod is refunded. So used + refunded + free = the fleet, of hours exactly
-// and of money to the cent: cents that rounding leaves over go to the parts with the largest rests.
-// What is not known is not billed: use on a node that the ledger does not tell of, and time
-// without a price.
+// compute and its memory; where these are more than the GPUs, all in proportion; the rest is
+// free, or stranded as far as the ledger tells that of its kind of GPUs. What was given back to a
+// pod is refunded. So used + refunded + free + stranded = the fleet, of hours exactly and of money
+// to the cent: cents that rounding leaves over go to the parts with the largest rests. What is not
+// known is not billed: use on a node that the ledger does not tell of, and time without a price.
 //
 // Pure; any thread. Times are Unix milliseconds; quantities are quanta x ms, money in sums is
 // quanta x ms x millionths of the currency, both 128-bit. Cost: O(n log n) in uses, changes of the
@@ -122,11 +122,13 @@ struct Bill {
   // The first the ledger tells of; nullopt: it does not.
   std::optional<Instant> fleet_from;
   std::optional<Instant> prices_from;
+  std::optional<Instant> stranded_from;
   std::vector<BillRow> rows;  // ascending key
   BillPart fleet;             // all GPUs that were there
   BillPart used;              // the rows together, but for what is `unknown`
   BillPart idle;              // of it
-  BillPart free;
+  BillPart free;              // held by nobody, but for what is stranded
+  BillPart stranded;          // held by nobody, and nobody is expected to use it
   BillPart refunded;
   Int128 unknown = 0;   // used on nodes the ledger does not tell of; in the rows as unpriced
   Int128 restored = 0;  // taken over from checkpoints, which do not tell of nodes; in no row

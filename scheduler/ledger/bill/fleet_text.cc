@@ -45,6 +45,34 @@ void ReadGpus(const Field& field, NodeOffer& offer) {
   }
 }
 
+// The members that say how a node is paid for, each after a comma.
+std::string TraitsText(const NodeTraits& traits) {
+  std::string text;
+  if (IsFleetName(traits.pool)) text += fmt::format(R"(,"pool":"{}")", traits.pool);
+  if (traits.capacity) {
+    text += fmt::format(R"(,"capacity":"{}")", CapacityTypeName(*traits.capacity));
+  }
+  if (IsWord(traits.instance_type, kMostLabel, Letters::kAny, "-._")) {
+    text += fmt::format(R"(,"instanceType":"{}")", traits.instance_type);
+  }
+  return text;
+}
+
+// The readers of these.
+Field::Member PoolOf(NodeTraits& traits) {
+  return {"pool", [&traits](const Field& field) { ReadWord(field, kMostName, traits.pool); }};
+}
+Field::Member CapacityOf(NodeTraits& traits) {
+  return {"capacity", [&traits](const Field& field) {
+            CapacityType type{};
+            if (ReadChoice(field, kCapacities, type)) traits.capacity = type;
+          }};
+}
+Field::Member InstanceTypeOf(NodeTraits& traits) {
+  return {"instanceType",
+          [&traits](const Field& field) { ReadWord(field, kMostLabel, traits.instance_type); }};
+}
+
 }  // namespace
 
 bool IsFleetName(std::string_view text) { return IsWord(text, kMostName, Letters::kAny, "-._"); }
@@ -54,16 +82,17 @@ std::string NodeText(const NodeOffer& offer) {
   for (const auto& [model, count] : offer.gpus) {
     gpus += fmt::format(R"({}{{"model":"{}","count":{}}})", gpus.empty() ? "" : ",", model, count);
   }
-  std::string text = fmt::format(R"({{"node":"{}","gpus":[{}])", offer.node, gpus);
-  const NodeTraits& traits = offer.traits;
-  if (IsFleetName(traits.pool)) text += fmt::format(R"(,"pool":"{}")", traits.pool);
-  if (traits.capacity) {
-    text += fmt::format(R"(,"capacity":"{}")", CapacityTypeName(*traits.capacity));
-  }
-  if (IsWord(traits.instance_type, kMostLabel, Letters::kAny, "-._")) {
-    text += fmt::format(R"(,"instanceType":"{}")", traits.instance_type);
-  }
-  return text + "}";
+  return fmt::format(R"({{"node":"{}","gpus":[{}]{}}})", offer.node, gpus,
+                     TraitsText(offer.traits));
+}
+
+std::string StrandedText(const StrandedGpus& stranded) {
+  return fmt::format(R"({{"stranded":{},"model":"{}"{}}})", stranded.milli, stranded.model,
+                     TraitsText(stranded.traits));
+}
+
+std::string KindText(std::string_view model, const NodeTraits& traits) {
+  return StrandedText({std::string(model), traits, 0});
 }
 
 std::string PriceText(const GpuPrice& price) {
@@ -82,22 +111,33 @@ std::string GonePriceText(std::string_view price) {
 absl::StatusOr<NodeOffer> ReadNodeText(std::string_view text) {
   NodeOffer offer;
   bool gone = false;
-  const auto read_capacity = [&](const Field& field) {
-    CapacityType type{};
-    if (ReadChoice(field, kCapacities, type)) offer.traits.capacity = type;
-  };
   TRANCHE_RETURN_IF_ERROR(ReadJson("note", text, [&](const Field& root) {
     root.ReadMembers(
         {{"node", [&](const Field& field) { ReadWord(field, kMostName, offer.node); }, "a name"},
          {"gone", [&](const Field& field) { ReadGone(field, gone); }},
          {"gpus", [&](const Field& field) { ReadGpus(field, offer); }},
-         {"pool", [&](const Field& field) { ReadWord(field, kMostName, offer.traits.pool); }},
-         {"capacity", read_capacity},
-         {"instanceType",
-          [&](const Field& field) { ReadWord(field, kMostLabel, offer.traits.instance_type); }}});
+         PoolOf(offer.traits),
+         CapacityOf(offer.traits),
+         InstanceTypeOf(offer.traits)});
     if (gone == !offer.gpus.empty()) root.Fail("either gpus or gone");
   }));
   return offer;
+}
+
+absl::StatusOr<StrandedGpus> ReadStrandedText(std::string_view text) {
+  StrandedGpus stranded;
+  TRANCHE_RETURN_IF_ERROR(ReadJson("note", text, [&](const Field& root) {
+    root.ReadMembers(
+        {{"stranded",
+          [&](const Field& field) { ReadInteger(field, 0, kMostStrandedMilli, stranded.milli); },
+          "thousandths of a GPU"},
+         {"model", [&](const Field& field) { ReadWord(field, kMostLabel, stranded.model); },
+          "a GPU model"},
+         PoolOf(stranded.traits),
+         CapacityOf(stranded.traits),
+         InstanceTypeOf(stranded.traits)});
+  }));
+  return stranded;
 }
 
 absl::StatusOr<PriceOffer> ReadPriceText(std::string_view text) {

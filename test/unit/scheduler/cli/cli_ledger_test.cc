@@ -176,6 +176,35 @@ TEST_F(CliLedgerTest, ABillHasAColumnOfWhatDidNothingWhereThatIsKnown) {
                                      "1.000 of the GPU-hours used did nothing, for 0.00\n"));
 }
 
+TEST_F(CliLedgerTest, ABillHasALineOfWhatIsStrandedWhereThatIsKnown) {
+  WriteFleet();
+  WriteTwoTeams();
+  {
+    const auto file = MustOpen();
+    file->NoteFleet({ledger::Minute(60),
+                     {{FleetKind::kStranded, ledger::KindText("h200", {}),
+                       ledger::StrandedText({"h200", {}, 250})}},
+                     false});
+    ASSERT_TRUE(Committed(*file));
+  }
+  LedgerBillOptions options{Span(), "team"};
+  options.span.from = "2026-03-01T10:00:00Z";
+  options.span.to = "2026-03-01T12:00:00Z";
+  ClientOptions client;
+  EXPECT_EQ(LedgerBill(options, client, out_, err_), 0) << err_.str();
+  EXPECT_THAT(out_.str(), HasSubstr("free          1.750     0.000  3.50\n"
+                                    "stranded      0.250     0.000  0.50\n"
+                                    "refunded      0.500     0.000  1.00\n"
+                                    "fleet         4.000     0.000  8.00\n"
+                                    "the fleet is known from 2026-03-01T10:00:00Z\n"
+                                    "what is stranded is known from 2026-03-01T11:00:00Z\n"));
+  out_.str("");
+  client.output = "csv";
+  EXPECT_EQ(LedgerBill(options, client, out_, err_), 0) << err_.str();
+  EXPECT_THAT(out_.str(), HasSubstr("\r\n0.50,USD,2026-03-01T10:00:00Z,2026-03-01T12:00:00Z,Usage,"
+                                    "stranded,"));
+}
+
 TEST_F(CliLedgerTest, ABillByOwnerOrLabelNamesWhatTheLedgerKept) {
   options_.bill_labels = {"project"};
   WriteFleet();

@@ -4,7 +4,9 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <string>
+#include <string_view>
 #include <utility>
 #include <vector>
 
@@ -21,10 +23,14 @@ using testing::IsEmpty;
 class ToldLedger : public test::QuietLedger {
  public:
   std::vector<std::string> told;
+  std::vector<std::string> stranded;  // beside it
   void NoteFleet(FleetNews news) override {
-    told.push_back(news.whole ? "whole" : "news");
+    const bool all_stranded = std::ranges::all_of(
+        news.facts, [](const FleetFact& fact) { return fact.kind == FleetKind::kStranded; });
+    if (news.whole || !all_stranded) told.push_back(news.whole ? "whole" : "news");
     for (const FleetFact& fact : news.facts) {
-      told.push_back(fact.text.empty() ? fact.key + " gone" : fact.text);
+      auto& lines = fact.kind == FleetKind::kStranded ? stranded : told;
+      lines.push_back(fact.text.empty() ? fact.key + " gone" : fact.text);
     }
   }
 };
@@ -46,6 +52,21 @@ class FleetRecorderTest : public testing::Test {
     clock_.AdvanceBy(later);
     recorder_.Tick(clock_.Now());
     return std::exchange(ledger_.told, {});
+  }
+  std::vector<std::string> ToldStranded(Millis later = FleetRecorder::kStrandedEvery) {
+    Told(later);
+    return std::exchange(ledger_.stranded, {});
+  }
+  // A pod of so many GPUs comes, is asked about and runs there.
+  void Come(const std::string& uid, int gpus, const std::string& node) {
+    const PodRequest request = test::WholePod(uid, gpus);
+    host_.cluster.Receive(PodChanged{test::Pending(request)});
+    const std::string_view names[] = {node};
+    FilterAnswer answer;
+    host_.engine.With([&](Engine& engine, Instant now) {
+      engine.Filter(request, names, now, answer);
+      engine.Bind(request.name, request.uid, NodeName(node), now);
+    });
   }
 
   ManualClock clock_{Instant(std::chrono::hours(24 * 365 * 56))};
@@ -82,6 +103,25 @@ TEST_F(FleetRecorderTest, AllOnceThenWhatChangesThenAllAgain) {
   host_.cluster.Receive(NodeGone{NodeName("n2")});
   EXPECT_THAT(Told(), ElementsAre("news", "n2 gone"));
   EXPECT_THAT(Told(FleetRecorder::kWholeEvery), ElementsAre("whole", kN1, price));
+}
+
+TEST_F(FleetRecorderTest, WhatIsStrandedIsToldNowAndThenWhereItIsAnother) {
+  host_.cluster.Receive(NodeChanged{Node("n1")});
+  host_.cluster.Receive(NodeChanged{Node("n2", {{"node.kubernetes.io/instance-type", "t"}})});
+  host_.cluster.Receive(Synced());
+  const std::string none = R"({"stranded":0,"model":"h100"})";
+  const std::string none_of_t = R"({"stranded":0,"model":"h100","instanceType":"t"})";
+  EXPECT_THAT(ToldStranded(), ElementsAre(none, none_of_t)) << "that it is known";
+  EXPECT_THAT(ToldStranded(), IsEmpty());
+  Come("a", 3, "n1");
+  EXPECT_THAT(ToldStranded(FleetRecorder::kLookEvery), IsEmpty()) << "not so soon";
+  // Of eight two, of five two: pods of three come.
+  const std::string two = R"({"stranded":2000,"model":"h100"})";
+  const std::string two_of_t = R"({"stranded":2000,"model":"h100","instanceType":"t"})";
+  EXPECT_THAT(ToldStranded(), ElementsAre(two, two_of_t));
+  host_.cluster.Receive(NodeGone{NodeName("n2")});
+  EXPECT_THAT(ToldStranded(), ElementsAre(none_of_t + " gone"));
+  EXPECT_THAT(ToldStranded(FleetRecorder::kWholeEvery), ElementsAre(two));
 }
 
 }  // namespace THIS_FILE

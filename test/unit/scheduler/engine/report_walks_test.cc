@@ -61,6 +61,25 @@ TEST_F(ReportWalks, TotalsAreSummedSliceBySlice) {
   EXPECT_EQ(walk.totals.models[0].allocated, kWholeGpu * (3 * walk.totals.pods_bound));
 }
 
+TEST_F(ReportWalks, WhatIsStrandedIsToldByNodeAsItIsByModel) {
+  Fill(2 * FleetWalk::kNodesAtOnce + 3, 0);
+  FleetWalk walk;
+  walk.with_stranded = true;
+  while (!walk.done()) engine_.FleetSlice(walk);
+  int64_t sum = 0;
+  for (const FleetNode& node : walk.nodes) {
+    ASSERT_TRUE(node.stranded.has_value());
+    sum += *node.stranded;
+  }
+  const EngineTotals totals = engine_.Totals();
+  ASSERT_EQ(totals.models.size(), 1U);
+  EXPECT_EQ(MilliGpu::Of(sum), totals.models[0].stranded);
+  EXPECT_GT(sum, 0) << "two of eight, where pods of three come";
+  FleetWalk other;
+  while (!other.done()) engine_.FleetSlice(other);
+  EXPECT_FALSE(other.nodes.at(0).stranded.has_value());
+}
+
 TEST_F(ReportWalks, WaitingPodsAreCountedSliceBySlice) {
   constexpr int kWaiting = 2 * WaitingWalk::kPodsAtOnce + 10;
   Fill(1, kWaiting);

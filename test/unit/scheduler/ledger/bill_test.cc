@@ -26,6 +26,11 @@ FleetFact Price(const std::string& name, int64_t micros, const std::string& pool
   price.pool = pool;
   return {FleetKind::kPrice, name, PriceText(price)};
 }
+FleetFact Stranded(int64_t milli, const std::string& model = "h200", const std::string& pool = "") {
+  NodeTraits traits;
+  traits.pool = pool;
+  return {FleetKind::kStranded, KindText(model, traits), StrandedText({model, traits, milli})};
+}
 
 class BillTest : public LedgerTest {
  protected:
@@ -40,7 +45,7 @@ class BillTest : public LedgerTest {
     EXPECT_TRUE(reader.ok()) << reader.status();
     return reader->MakeBill({Minute(from), Minute(to), by});
   }
-  // "team-a 1.000 2.00", then used, free, refunded and fleet.
+  // "team-a 1.000 2.00", then used, free, stranded where something is, refunded and fleet.
   std::vector<std::string> Lines(int64_t from, int64_t to, BillBy by = BillBy::kTeam) {
     const absl::StatusOr<Bill> bill = Ask(from, to, by);
     if (!bill.ok()) return {std::string(bill.status().message())};
@@ -52,6 +57,7 @@ class BillTest : public LedgerTest {
     for (const BillRow& row : bill->rows) add(row.key, row.part);
     add("used", bill->used);
     add("free", bill->free);
+    if (bill->stranded.quantity != 0) add("stranded", bill->stranded);
     add("refunded", bill->refunded);
     add("fleet", bill->fleet);
     return lines;
@@ -165,12 +171,72 @@ TEST_F(BillTest, OnlyChangesAreEnteredAlsoAfterARestart) {
   EXPECT_THAT(Faults(), IsEmpty());
 }
 
+TEST_F(BillTest, WhatNobodyIsExpectedToUseIsNoPartOfWhatIsFree) {
+  auto ledger = MustOpen();
+  Note(*ledger, Minute(0),
+       {Node("node-1", 2), Node("node-2", 2), Node("node-3", 4, "spot"), Price("all", 2'000'000)},
+       true);
+  Note(*ledger, Minute(60), {Stranded(1'500)});
+  // Of three free ones a half and one; then only one is free; then none is stranded.
+  MeterEvent other = Open("b", Minute(120));
+  other.node = NodeName("node-2");
+  other.parts = {{"h200", {2 * kGpu, 2 * kGpu}}};
+  Write(*ledger, {Open("a", Minute(0)), other});
+  Note(*ledger, Minute(180), {{FleetKind::kStranded, Stranded(0).key, ""}});
+  End(std::move(ledger), Minute(240));
+  const struct {
+    int64_t from;
+    int64_t to;
+    const char* free;
+    const char* stranded;  // null: no line
+  } rows[] = {
+      {0, 60, "free 7.000 14.00", nullptr},
+      {60, 120, "free 5.500 11.00", "stranded 1.500 3.00"},
+      {120, 180, "free 4.000 8.00", "stranded 1.000 2.00"},
+      {180, 240, "free 5.000 10.00", nullptr},
+      {0, 240, "free 21.500 43.00", "stranded 2.500 5.00"},
+      {90, 150, "free 4.750 9.50", "stranded 1.250 2.50"},
+  };
+  for (const auto& row : rows) {
+    SCOPED_TRACE(fmt::format("{} to {}", row.from, row.to));
+    const std::vector<std::string> lines = Lines(row.from, row.to);
+    EXPECT_THAT(lines, testing::Contains(row.free));
+    if (row.stranded != nullptr) {
+      EXPECT_THAT(lines, testing::Contains(row.stranded));
+    } else {
+      EXPECT_THAT(lines, testing::Not(testing::Contains(testing::StartsWith("stranded"))));
+    }
+  }
+  EXPECT_EQ(Ask(0, 240)->stranded_from, Minute(60));
+  EXPECT_THAT(Faults(), IsEmpty());
+}
+
+TEST_F(BillTest, OfAKindThatIsGoneItIsSaidOnceThatNothingIsStranded) {
+  {
+    auto ledger = MustOpen();
+    Note(*ledger, Minute(0), {Node("node-1", 8), Stranded(300), Stranded(0, "l40s", "spot")}, true);
+    Note(*ledger, Minute(1), {Stranded(300), Stranded(0, "l40s", "spot")});
+    EXPECT_EQ(EntriesOfFleet(), 3);
+    Note(*ledger, Minute(2), {Node("node-1", 8)}, true);
+    EXPECT_EQ(EntriesOfFleet(), 4);
+    EXPECT_EQ(Sql("SELECT note FROM entry ORDER BY id DESC LIMIT 1"),
+              R"({"stranded":0,"model":"h200"})");
+  }
+  auto ledger = MustOpen();
+  Note(*ledger, Minute(3), {Node("node-1", 8)}, true);
+  EXPECT_EQ(EntriesOfFleet(), 4);
+  Note(*ledger, Minute(4), {Stranded(400)});
+  EXPECT_EQ(EntriesOfFleet(), 5);
+}
+
 TEST_F(BillTest, WhatNoLedgerCanHoldIsRefusedAndNamed) {
   auto ledger = MustOpen();
   Note(*ledger, Minute(0),
-       {{FleetKind::kNode, "no name", "{}"}, {FleetKind::kNode, "long", std::string(9'000, 'x')}});
+       {{FleetKind::kNode, "no name", "{}"},
+        {FleetKind::kNode, "long", std::string(9'000, 'x')},
+        {FleetKind::kStranded, "h200", StrandedText({"h200", {}, 1})}});
   EXPECT_EQ(EntriesOfFleet(), 0);
-  EXPECT_THAT(ledger->health().problem, HasSubstr("refused 2 malformed events"));
+  EXPECT_THAT(ledger->health().problem, HasSubstr("refused 3 malformed events"));
 }
 
 TEST_F(BillTest, SeveralCurrenciesAreNoBill) {
@@ -197,9 +263,12 @@ TEST_F(BillTest, ALedgerThatTellsOfNoFleetHasABillOfNoMoney) {
 TEST_F(BillTest, ANoteThatSaysNothingIsAFaultOfRuleSeven) {
   {
     auto ledger = MustOpen();
-    Note(*ledger, Minute(0), {{FleetKind::kNode, "node-1", R"({"node":"node-1"})"}});
+    Note(*ledger, Minute(0),
+         {{FleetKind::kNode, "node-1", R"({"node":"node-1"})"},
+          {FleetKind::kStranded, Stranded(0).key, R"({"stranded":-1,"model":"h200"})"}});
   }
-  EXPECT_THAT(Faults(), ElementsAre(HasSubstr("rule 7: entry 1: expected a note that says it")));
+  EXPECT_THAT(Faults(), ElementsAre(HasSubstr("rule 7: entry 1: expected a note that says it"),
+                                    HasSubstr("rule 7: entry 2: expected a note that says it")));
   EXPECT_TRUE(absl::IsDataLoss(Ask(-60, 0).status())) << Ask(-60, 0).status();
 }
 
@@ -222,6 +291,17 @@ TEST(FleetTextTest, ReadsWhatItWrites) {
     EXPECT_FALSE(ReadNodeText(wrong).ok()) << wrong;
   }
   EXPECT_FALSE(ReadPriceText(R"({"metadata":{"name":"a"}})").ok());
+  const StrandedGpus stranded{"h200", {"p", CapacityType::kSpot, "p5.48x"}, 1'250};
+  EXPECT_EQ(StrandedText(stranded), R"({"stranded":1250,"model":"h200","pool":"p",)"
+                                    R"("capacity":"Spot","instanceType":"p5.48x"})");
+  EXPECT_EQ(ReadStrandedText(StrandedText(stranded)).value(), stranded);
+  EXPECT_EQ(ReadStrandedText(KindText("h200", stranded.traits))->milli, 0);
+  for (const char* const wrong :
+       {"", "{}", R"({"stranded":1})", R"({"model":"h200"})", R"({"stranded":-1,"model":"h200"})",
+        R"({"stranded":1.5,"model":"h200"})", R"({"stranded":1000000001,"model":"h200"})",
+        R"({"stranded":1,"model":"h 200"})", R"({"stranded":1,"model":"h200","node":"n"})"}) {
+    EXPECT_FALSE(ReadStrandedText(wrong).ok()) << wrong;
+  }
 }
 
 TEST(BillRows, MoreThanAnybodyReadsAreRefused) {

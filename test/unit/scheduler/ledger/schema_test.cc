@@ -84,8 +84,8 @@ TEST_F(SchemaTest, AFileOfVersionOneKeepsItsEntriesAndTakesTheNewKind) {
   ASSERT_TRUE(Migrate(database, MigrationSteps(), backup).ok());
   EXPECT_EQ(database.Integer("SELECT count(*) FROM entry").value(), 1);
   EXPECT_TRUE(add(2, 8).ok());
-  EXPECT_TRUE(add(3, 10).ok());
-  EXPECT_FALSE(add(4, 11).ok());
+  EXPECT_TRUE(add(3, 11).ok());
+  EXPECT_FALSE(add(4, 12).ok());
   EXPECT_FALSE(database.Execute("DELETE FROM entry WHERE id = 1").ok());
   EXPECT_EQ(database.Text("PRAGMA integrity_check").value(), "ok");
   EXPECT_EQ(database.Text("PRAGMA writable_schema").value(), "0");

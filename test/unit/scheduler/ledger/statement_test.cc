@@ -83,12 +83,19 @@ TEST_F(StatementTest, WhatComesLaterChangesItNot) {
   Write(*ledger, {Close("ends", Minute(30)), Void("never", Minute(20)),
                   Refund("ends", Minute(0), Minute(15))});
   NoteFleet(*ledger, Minute(5), 8, 3'000'000);
+  ledger->NoteFleet(
+      {Minute(10),
+       {{FleetKind::kStranded, KindText("h200", {}), StrandedText({"h200", {}, 500})}},
+       false});
+  ASSERT_TRUE(Committed(*ledger));
   EXPECT_EQ(Anew(*first), text);
+  EXPECT_THAT(text, testing::Not(HasSubstr("stranded"))) << "as before it was told of";
   const auto second = State({Minute(0), Minute(60)});
   ASSERT_TRUE(second.ok()) << second.status();
   EXPECT_NE(second->bill.used.quantity, first->bill.used.quantity);
   EXPECT_NE(second->bill.fleet.cents, first->bill.fleet.cents);
   EXPECT_GT(second->bill.refunded.quantity, 0);
+  EXPECT_THAT(StatementJson(*second), HasSubstr(R"("stranded":{"gpuHours":"0.416",)"));
 }
 
 // Whatever was written meanwhile: each statement is found again in every figure.
