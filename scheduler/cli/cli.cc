@@ -104,7 +104,8 @@ int RunLedger(Commands& commands, std::ostream& out, std::ostream& err) {
   }
   if (commands.ledger_command == "bill") {
     commands.client.server = commands.servers["bill"];
-    return LedgerBill({commands.ledger, commands.bill_by}, commands.client, out, err);
+    return LedgerBill({commands.ledger, commands.bill_by, commands.hash_key}, commands.client, out,
+                      err);
   }
   if (commands.ledger_command == "statement") {
     commands.client.server = commands.servers["statement"];
@@ -120,7 +121,9 @@ int RunLedger(Commands& commands, std::ostream& out, std::ostream& err) {
     return LedgerRepairClock(commands.ledger.path, out, err);
   }
   const bool json = commands.export_format == "json";
-  return LedgerExport({commands.ledger, json ? ExportFormat::kJson : ExportFormat::kCsv}, out, err);
+  return LedgerExport({commands.ledger, json ? ExportFormat::kJson : ExportFormat::kCsv,
+                       commands.export_past, commands.hash_key},
+                      out, err);
 }
 
 int RunReplay(Commands& commands, std::ostream& out, std::ostream& err) {

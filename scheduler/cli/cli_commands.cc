@@ -334,6 +334,12 @@ void AddLedger(CLI::App& app, Commands& commands) {
   OneOf(to_file->add_option("-o,--output", commands.export_format, "how the rows are written"),
         {"csv", "json"})
       ->capture_default_str();
+  to_file->add_flag("--past", commands.export_past,
+                    "what happened (pods, nodes, edits) in place of it, as lines of JSON");
+  for (CLI::App* const command : {bill, to_file}) {
+    File(command->add_option("--hash-key", commands.hash_key,
+                             "hash names of people's work by the key in this file"));
+  }
   add("repair-clock", "take back what a wrong clock has written; no server may have the file",
       /*of_file=*/true);
 }

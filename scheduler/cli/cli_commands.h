@@ -72,6 +72,8 @@ struct Commands {
   LedgerSpan ledger;
   std::string bill_by = "team";
   std::string export_format = "csv";
+  bool export_past = false;
+  std::optional<std::string> hash_key;
   std::string topology_command;
   BestSetsOptions topology;
   ProbeOptions probe;

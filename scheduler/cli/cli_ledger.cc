@@ -17,7 +17,9 @@
 #include "scheduler/cli/cli_ask.h"
 #include "scheduler/cli/ledger/bill_text.h"
 #include "scheduler/cli/ledger/export_text.h"
+#include "scheduler/cli/ledger/hashed_names.h"
 #include "scheduler/cli/ledger/held_text.h"
+#include "scheduler/cli/ledger/past_text.h"
 #include "scheduler/cli/ledger/statement_proof.h"
 #include "scheduler/cli/output/exit_code.h"
 #include "scheduler/cli/output/json.h"
@@ -222,6 +224,13 @@ absl::StatusOr<ledger::BillQuery> BillQueryOf(const LedgerBillOptions& options) 
   return ledger::BillQuery{span.from.value_or(Instant::min()), to, *by};
 }
 
+// nullopt: names stay.
+absl::StatusOr<std::optional<HashedNames>> NamesOf(const std::optional<std::string>& hash_key) {
+  if (!hash_key) return std::optional<HashedNames>();
+  TRANCHE_ASSIGN_OR_RETURN(HashedNames names, HashedNames::Read(*hash_key));
+  return std::optional<HashedNames>(std::move(names));
+}
+
 // Of a file.
 absl::StatusOr<Answer> ReadBill(const std::string& path, ledger::BillQuery query) {
   TRANCHE_ASSIGN_OR_RETURN(ledger::Reader reader, ledger::Reader::Open(path));
@@ -244,6 +253,8 @@ int LedgerBill(const LedgerBillOptions& options, const ClientOptions& client, st
   if (!format.ok()) return EndWith(err, format.status());
   const absl::StatusOr<ledger::BillQuery> query = BillQueryOf(options);
   if (!query.ok()) return EndWith(err, query.status());
+  const absl::StatusOr<std::optional<HashedNames>> names = NamesOf(options.hash_key);
+  if (!names.ok()) return EndWith(err, names.status());
   Answer answer;
   if (options.span.path.empty()) {
     const absl::StatusOr<std::string> span = LedgerQueryOf(options.span);
@@ -262,8 +273,12 @@ int LedgerBill(const LedgerBillOptions& options, const ClientOptions& client, st
     if (!read.ok()) return EndWith(err, read.status());
     answer = std::move(*read);
   }
-  if (!csv) return ShowAnswer(*format, answer, out, err, PrintBill);
   try {
+    if (*names) {
+      HashKeys(**names, answer.json);
+      answer.body = wire::Dump(answer.json);
+    }
+    if (!csv) return ShowAnswer(*format, answer, out, err, PrintBill);
     PrintFocus(answer.json, out);
     return kExitDone;
   } catch (const Json::exception& error) {
@@ -403,21 +418,52 @@ int LedgerHeld(const LedgerHeldOptions& options, const ClientOptions& client, st
   return ShowAnswer(*format, *answer, out, err, PrintHeld);
 }
 
+namespace {
+
+int ExportPast(LedgerQuestion& question, const HashedNames* names, std::ostream& out,
+               std::ostream& err) {
+  const Instant to = question.query.to.value_or(question.query.now);
+  // Before the ledger tells of anything there is nothing to ask.
+  absl::StatusOr<ledger::RecordedPast> past =
+      question.reader.Past(question.query.from.value_or(Instant()), to);
+  if (!past.ok()) return EndWith(err, past.status());
+  const Instant from = question.query.from.value_or(past->from.value_or(to));
+  out << PastSpanLine(*past, from, to) << '\n';
+  for (const ledger::RecordedChange& change : past->changes) {
+    out << PastChangeLine(*past, change, names) << '\n';
+  }
+  for (const ledger::RecordedPod& pod : past->pods) {
+    out << PastPodLine(*past, pod, names) << '\n';
+  }
+  return kExitDone;
+}
+
+}  // namespace
+
 int LedgerExport(const LedgerExportOptions& options, std::ostream& out, std::ostream& err) {
   absl::StatusOr<LedgerQuestion> question = Prepare(options.span);
   if (!question.ok()) return EndWith(err, question.status());
+  const absl::StatusOr<std::optional<HashedNames>> read = NamesOf(options.hash_key);
+  if (!read.ok()) return EndWith(err, read.status());
+  const HashedNames* const names = *read ? &**read : nullptr;
+  if (options.past && options.span.leaf) {
+    return EndWith(err, absl::InvalidArgumentError("expected --past or --leaf, found both"));
+  }
+  if (options.past) return ExportPast(*question, names, out, err);
   const bool json = options.format == ExportFormat::kJson;
   bool first = true;
   out << (json ? "{\"rows\":[" : ExportedCsvTitles());
-  const absl::Status done =
-      question->reader.Export(question->query, [&](const ledger::ExportRow& row) {
-        if (json) {
-          out << (first ? "\n" : ",\n") << ExportedJson(row);
-        } else {
-          out << ExportedCsv(row);
-        }
-        first = false;
-      });
+  const auto write = [&](const ledger::ExportRow& row) {
+    if (json) {
+      out << (first ? "\n" : ",\n") << ExportedJson(row);
+    } else {
+      out << ExportedCsv(row);
+    }
+    first = false;
+  };
+  const absl::Status done = question->reader.Export(
+      question->query,
+      [&](const ledger::ExportRow& row) { write(names == nullptr ? row : Hashed(*names, row)); });
   if (!done.ok()) return EndWith(err, done);
   if (json) out << (first ? "]}\n" : "\n]}\n");
   return 0;

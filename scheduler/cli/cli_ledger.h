@@ -44,6 +44,7 @@ inline constexpr const char* kBillBy =
 struct LedgerBillOptions {
   LedgerSpan span;  // nullopt: from the first of the month, to the last
   std::string by = "team";
+  std::optional<std::string> hash_key = {};  // a file: names are hashed by what is in it
 };
 int LedgerBill(const LedgerBillOptions& options, const ClientOptions& client, std::ostream& out,
                std::ostream& err);
@@ -74,9 +75,12 @@ enum class ExportFormat { kCsv, kJson };
 struct LedgerExportOptions {
   LedgerSpan span;
   ExportFormat format = ExportFormat::kCsv;
+  bool past = false;                         // what happened, in place of the intervals
+  std::optional<std::string> hash_key = {};  // a file: names are hashed by what is in it
 };
 // One row per interval and model. CSV after RFC 4180; a text that a spreadsheet would take for a
-// formula gets an apostrophe before it. JSON: {"rows":[{...}]}.
+// formula gets an apostrophe before it. JSON: {"rows":[{...}]}. The past: a JSON value a line
+// (ledger/past_text.h).
 int LedgerExport(const LedgerExportOptions& options, std::ostream& out, std::ostream& err);
 
 // Takes back heartbeats that a wrong clock has written ahead of this machine's, while no server has

@@ -53,6 +53,7 @@ LINES = [
     ("tranche ledger ",
      ["bill", "export", "held", "repair-clock", "report", "statement", "verify"]),
     ("tranche ledger bill --by o", ["owner"]),
+    ("tranche ledger export --pas", ["--past"]),
     ("tranche nodes -o ", ["custom-columns=", "json", "jsonpath=", "name", "table", "wide",
                            "yaml"]),
     ("tranche nodes --output=y", ["--output=yaml"]),

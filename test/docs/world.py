@@ -23,7 +23,7 @@ LEDGER_COPIES = ("F.db", "ledger.db")
 OWN_FILES = {
     "my-pod.yaml": "pod.yaml", "pod.yaml": "pod.yaml", "my-edits.yaml": "edits.yaml",
     "my-quotas.yaml": "edits.yaml", "more-for-vision.yaml": "edits.yaml",
-    "vision.yaml": "vision.yaml"}
+    "vision.yaml": "vision.yaml", "names.key": "names.key"}
 # This is the way to the pages of Tranche through an API server.
 THROUGH_API = "/api/v1/namespaces/tranche-system/services/https:tranche:pages/proxy"
 HOME_FOLDERS = ("bin", ".zfunc", ".config/fish/completions", ".local/share/man/man1",

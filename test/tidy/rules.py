@@ -100,7 +100,7 @@ LIBRARIES = [
     ("boost/", ["scheduler/http", *_KUBE_ROOMS, "scheduler/api", "scheduler/api/foresight",
                 "scheduler/server", "scheduler/cli"]),
     ("openssl/", ["scheduler/http", "scheduler/kube/transport", "scheduler/ledger",
-                  "scheduler/server/viewers", "scheduler/server"]),
+                  "scheduler/server/viewers", "scheduler/server", "scheduler/cli/ledger"]),
     ("sqlite3.h", ["scheduler/ledger", "scheduler/ledger/sqlite"]),
     ("nghttp2/", ["scheduler/probe/*.cc"]),
     ("zlib.h", ["scheduler/http/*.cc", "test"]),

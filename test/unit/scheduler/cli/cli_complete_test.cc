@@ -62,6 +62,8 @@ TEST_F(CompleteTest, CommandsFlagsValuesAndFiles) {
       {{"ledger", "bill", "--by", "p"}, {"pod", "pool"}},
       {{"ledger", "statement", "--by", "l"}, {"label:"}},
       {{"ledger", "export", "-o", ""}, {"csv", "json"}},
+      {{"ledger", "export", "--pa"}, {"--past"}},
+      {{"ledger", "export", "--hash-key", ""}, {"FILES"}},
       {{"ledger", "held", "-o", ""}, {"table", "json", "yaml", "jsonpath="}},
       {{"serve", "--cluster", ""}, {"embedded", "kubernetes"}},
       {{"serve", "--objects", "a", "b"}, {"FILES"}},
