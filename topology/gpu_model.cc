@@ -5,7 +5,10 @@
 #include <cctype>
 #include <cstddef>
 #include <cstdint>
+#include <optional>
 #include <vector>
+
+#include "topology/vgpu.h"
 
 namespace tranche {
 namespace {
@@ -112,6 +115,7 @@ bool HasWord(std::string_view text, std::string_view wanted) {
 std::string GpuModelName(std::string_view product) {
   const std::string label = Normalised(BaseProduct(product));
   if (const CatalogueRow* row = FindRow(label)) return std::string(row->model);
+  if (const std::optional<VgpuType> vgpu = VgpuTypeOf(label)) return GpuModelName(vgpu->card);
   std::string_view name = label;
   for (const std::string_view vendor : {"nvidia-", "tesla-"}) {
     if (name.substr(0, vendor.size()) == vendor) name.remove_prefix(vendor.size());
@@ -144,7 +148,7 @@ bool MatchesModel(std::string_view pattern, std::string_view product) {
 }
 
 bool IsCatalogueModel(std::string_view pattern) {
-  return FindRow(Normalised(BaseProduct(pattern))) != nullptr ||
+  return FindRow(Normalised(BaseProduct(pattern))) != nullptr || VgpuTypeOf(pattern) ||
          std::ranges::any_of(kCatalogue, [pattern](const CatalogueRow& row) {
            return MatchesModel(pattern, row.model);
          });

@@ -10,8 +10,9 @@ namespace tranche {
 
 // A short, stable model name for people, selectors, metrics and quota lines: "h100", "a100-40gb",
 // "l40s", "v100-32gb", "t4". Built from the product label ("NVIDIA-H100-80GB-HBM3",
-// "Tesla-V100-SXM2-16GB", "NVIDIA-A100-SXM4-40GB-MIG-1g.5gb", "...-SHARED") and the memory; an
-// unknown product is its lower-cased label without vendor prefix and suffixes; "unknown" if empty.
+// "Tesla-V100-SXM2-16GB", "NVIDIA-A100-SXM4-40GB-MIG-1g.5gb", "...-SHARED") and the memory; of a
+// vGPU type ("GRID-A100-10C") that of its card. An unknown product is its lower-cased label without
+// vendor prefix and suffixes; "unknown" if empty.
 std::string GpuModelName(std::string_view product);
 
 // The product label without "-SHARED" and "-MIG-<profile|INVALID>".

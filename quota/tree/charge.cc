@@ -54,6 +54,12 @@ Charge ChargeOfMemory(Mebibytes taken, Mebibytes card) {
   return {memory, memory};
 }
 
+Charge ChargeOfPart(const Charge& of_all, const GpuPart& part) {
+  if (part.is_whole()) return of_all;
+  return {MulDivFloor(of_all.compute, part.compute, part.compute_of),
+          MulDivFloor(of_all.memory, part.memory, part.memory_of)};
+}
+
 int64_t GpuEquivalents(const Charge& sum) { return std::max(sum.compute, sum.memory); }
 
 MilliGpu MilliGpuRoundedUp(int64_t quanta) {

@@ -11,6 +11,7 @@
 #include "topology/base/limit.h"
 #include "topology/base/units.h"
 #include "topology/mig.h"
+#include "topology/vgpu.h"
 
 namespace tranche {
 
@@ -69,6 +70,10 @@ Charge ChargeOfMpsReplica(int64_t n);
 
 // Memory of a device and no word about compute, which then mirrors the memory.
 Charge ChargeOfMemory(Mebibytes taken, Mebibytes card);
+
+// What `of_all` of a device comes to where that is a part of a physical GPU; rounded down, so that
+// the parts of one GPU come to no more than it.
+Charge ChargeOfPart(const Charge& of_all, const GpuPart& part);
 
 // The GPUs a set is worth, in quanta. Taken of a sum, never summed: 4g + 3g is one GPU only if the
 // dimensions are added up first.

@@ -10,6 +10,7 @@
 #include "topology/base/int128.h"
 #include "topology/gpu_model.h"
 #include "topology/mig.h"
+#include "topology/vgpu.h"
 
 namespace tranche::dra {
 namespace {
@@ -94,7 +95,9 @@ Charge OfMig(const DeviceTable::Entry& entry) {
 }
 
 Charge OfWholeDevice(const DeviceTable::Entry& entry) {
-  return GpuText(*entry.device, "type") == "mig" ? OfMig(entry) : kWhole;
+  if (GpuText(*entry.device, "type") == "mig") return OfMig(entry);
+  const std::optional<VgpuType> vgpu = VgpuTypeOf(ProductLabel(*entry.device));
+  return vgpu ? ChargeOfPart(kWhole, vgpu->part) : kWhole;
 }
 
 // What is consumed of the driver's own capacity; nullopt: not said.

@@ -68,7 +68,7 @@ struct QuotaWalk {
   std::vector<int64_t> weights;                  // parallel to reports
   std::vector<std::vector<LineReach>> reach;     // likewise
   std::shared_ptr<const PolicySet> set;          // they are of
-  std::map<std::string, int64_t> capacity;       // cards by model
+  std::map<std::string, int64_t> capacity;       // quanta by model
   std::map<std::string, int64_t> pool_capacity;  // and of metered pools by line_name.h
   std::vector<AbandonedWork> abandoned;
   bool done() const { return stage == Stage::kDone; }

@@ -8,6 +8,7 @@
 #include <tuple>
 #include <utility>
 
+#include "quota/tree/gpu_text.h"
 #include "quota/tree/limits.h"
 #include "scheduler/engine/engine_views.h"
 
@@ -16,12 +17,12 @@ namespace {
 
 int64_t Quanta(const std::vector<ModelCharge>& parts) { return GpuEquivalents(TotalOf(parts)); }
 
-std::string Promise(const std::string& line, int64_t promised, int64_t cards) {
+std::string Promise(const std::string& line, int64_t promised, int64_t have) {
   return fmt::format("quotas promise {} GPUs of {}, the cluster has {}",
-                     (promised + kQuantaPerGpu - 1) / kQuantaPerGpu, line, cards);
+                     (promised + kQuantaPerGpu - 1) / kQuantaPerGpu, line, GpusRoundedDown(have));
 }
 
-int64_t CardsOf(const QuotaWalk& walk, const std::string& line) {
+int64_t QuantaOf(const QuotaWalk& walk, const std::string& line) {
   const auto& counts = PartsOf(line).pool.empty() ? walk.capacity : walk.pool_capacity;
   const auto found = counts.find(line);
   return found == counts.end() ? 0 : found->second;
@@ -53,18 +54,18 @@ std::string Oversubscription(const QuotaWalk& walk) {
     }
     any_only += std::max<int64_t>(any - others, 0);
   }
-  int64_t cards = 0, by_model = 0;
-  for (const auto& [model, count] : walk.capacity) cards += count;
+  int64_t all = 0, by_model = 0;
+  for (const auto& [model, quanta] : walk.capacity) all += quanta;
   for (const auto& [line, quanta] : promised) {
     if (line == kAnyModel) continue;
-    const int64_t have = CardsOf(walk, line);
-    if (quanta > have * kQuantaPerGpu) return Promise(line, quanta, have);
+    const int64_t have = QuantaOf(walk, line);
+    if (quanta > have) return Promise(line, quanta, have);
     const LineParts parts = PartsOf(line);
     // A model's has those of it in pools.
     if (parts.pool.empty() || parts.model == kAnyModel) by_model += quanta;
   }
-  if (any_only > std::max<int64_t>(cards * kQuantaPerGpu - by_model, 0)) {
-    return Promise(kAnyModel, by_model + any_only, cards);
+  if (any_only > std::max<int64_t>(all - by_model, 0)) {
+    return Promise(kAnyModel, by_model + any_only, all);
   }
   return "";
 }
@@ -72,8 +73,8 @@ std::string Oversubscription(const QuotaWalk& walk) {
 // What each leaf would get if the cluster's GPUs were divided now (quota-model section 5, k = 1).
 void DivideSurplus(const QuotaWalk& walk, std::vector<QuotaView>& views) {
   constexpr int64_t kAversion = 1000;
-  int64_t cards = 0, usage = 0;
-  for (const auto& [model, count] : walk.capacity) cards += count;
+  int64_t all = 0, usage = 0;
+  for (const auto& [model, quanta] : walk.capacity) all += quanta;
   for (const QuotaView& view : views) usage += view.report.decayed_milli_gpu_hours;
   std::vector<FairShareMember> members;
   std::vector<QuotaView*> leaves;
@@ -91,13 +92,13 @@ void DivideSurplus(const QuotaWalk& walk, std::vector<QuotaView>& views) {
       held = any ? line.line.used : AddSaturating(held, line.line.used);
       nominal = any ? line.line.nominal : nominal.Plus(line.line.nominal);
     }
-    member.nominal = std::min<Limit>(nominal.Larger(), cards * kQuantaPerGpu).saturated();
+    member.nominal = std::min<Limit>(nominal.Larger(), all).saturated();
     member.demand = GpuEquivalents(held) + view.pending_quanta;
     member.usage_ppm = usage == 0 ? 0 : view.report.decayed_milli_gpu_hours * 1'000'000 / usage;
     members.push_back(std::move(member));
     leaves.push_back(&view);
   }
-  const std::vector<int64_t> shares = DivideFairly(cards * kQuantaPerGpu, members, kAversion);
+  const std::vector<int64_t> shares = DivideFairly(all, members, kAversion);
   for (std::size_t i = 0; i < leaves.size(); ++i) leaves[i]->report.fair_share = shares[i];
 }
 
@@ -185,7 +186,7 @@ std::vector<QuotaView> QuotaViewsOf(QuotaWalk walk, const std::vector<PendingRow
     for (const QuotaLineReport& line : report.lines) {
       view.over_limit |= line.line.available.compute < 0 || line.line.available.memory < 0;
       const std::string& name = line.line.name;
-      if (name != kAnyModel && CardsOf(walk, name) == 0) view.absent_models.push_back(name);
+      if (name != kAnyModel && QuantaOf(walk, name) == 0) view.absent_models.push_back(name);
     }
     if (report.parent.empty()) view.abandoned = walk.abandoned;
     view.report = report;

@@ -38,13 +38,14 @@ void AddCards(ClusterState& cluster, const NodeEntry& entry, StrandedByState& st
   for (std::size_t i = 0; i < inventory.cards.size(); ++i) {
     const Card& card = inventory.cards[i];
     ++row.gpus;
-    row.capacity += kWholeGpu;
+    row.capacity +=
+        MilliGpuRoundedUp(GpuEquivalents(ChargeOfPart({kQuantaPerGpu, kQuantaPerGpu}, card.part)));
     row.memory_capacity += card.memory;
     row.memory_allocated += used[i].memory;
     // Pods others placed may over-use a card; it is then simply full.
     const MilliGpu milli = std::min(used[i].milli, kWholeGpu);
-    row.allocated +=
-        MilliGpuRoundedUp(GpuEquivalents(ChargeOfShare(milli, used[i].memory, card.memory)));
+    const Charge charge = ChargeOfShare(milli, used[i].memory, card.memory);
+    row.allocated += MilliGpuRoundedUp(GpuEquivalents(ChargeOfPart(charge, card.part)));
   }
   row.stranded += MilliGpu::Of(StrandedOf(cluster, entry, stranded));
 }

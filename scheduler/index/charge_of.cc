@@ -39,7 +39,11 @@ Charge OfPool(const Inventory& inventory, const MigPool& pool) {
     charge.compute = kQuantaPerGpu * slices / kSlicesOfUnknownBoard;
     charge.memory = ChargeOfShare(MilliGpu::Zero(), pool.memory * pool.replicas, memory).memory;
   }
-  return {charge.compute / pool.replicas, charge.memory / pool.replicas};
+  charge = {charge.compute / pool.replicas, charge.memory / pool.replicas};
+  return pool.slots.empty()
+             ? charge
+             : ChargeOfPart(charge,
+                            inventory.cards[static_cast<std::size_t>(pool.slots[0].card)].part);
 }
 
 Charge OfInstance(const MigSpace& space, int profile) {
@@ -47,8 +51,9 @@ Charge OfInstance(const MigSpace& space, int profile) {
   return ChargeOfMig(board, board.profiles[static_cast<std::size_t>(profile)]);
 }
 
-Charge OfCard(const Inventory& inventory, const Ask& ask, const Card& card, MilliGpu milli,
-              Mebibytes memory) {
+// As if the device were a whole GPU.
+Charge OfDevice(const Inventory& inventory, const Ask& ask, const Card& card, MilliGpu milli,
+                Mebibytes memory) {
   if (ask.resource != Resource::kShare) {
     if (card.mode != CardMode::kReplicated) return kWhole;
     return inventory.sharing == SharingMethod::kMps ? ChargeOfMpsReplica(inventory.replicas)
@@ -57,6 +62,11 @@ Charge OfCard(const Inventory& inventory, const Ask& ask, const Card& card, Mill
   Charge charge = ChargeOfShare(std::min(milli, kWholeGpu), memory, card.memory);
   if (charge.compute == 0) charge.compute = charge.memory;
   return charge;
+}
+
+Charge OfCard(const Inventory& inventory, const Ask& ask, const Card& card, MilliGpu milli,
+              Mebibytes memory) {
+  return ChargeOfPart(OfDevice(inventory, ask, card, milli, memory), card.part);
 }
 
 Charge OfPick(const Inventory& inventory, const PodRequest& request, const Pick& pick) {
@@ -137,7 +147,8 @@ void ChargeAtMost(const Inventory& inventory, const PodRequest& request,
         if (!IsRightKind(inventory, ask, card) || !MatchesModels(request, card)) continue;
         // Most nodes have cards of one kind: one of them stands for all. (Of several modes are only
         // those of a node with MIG instances, which are no cards here.)
-        const bool alike = last != nullptr && last->memory == card.memory && last->cut == card.cut;
+        const bool alike = last != nullptr && last->memory == card.memory &&
+                           last->cut == card.cut && last->part == card.part;
         if (alike) continue;
         const CardNeed need = NeedOn(inventory, ask, card);
         unit = Larger(unit, need.instance == nullptr

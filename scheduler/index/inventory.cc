@@ -9,6 +9,7 @@
 #include "scheduler/index/agent_cards.h"
 #include "scheduler/index/card_links.h"
 #include "topology/gpu_model.h"
+#include "topology/vgpu.h"
 
 namespace tranche {
 namespace {
@@ -354,6 +355,13 @@ Inventory BuildInventory(const NodeFacts& facts, int hami_minor, MachineTables* 
   const bool one_card = inventory.cards.size() == 1 && inventory.pools.empty();
   if (inventory.knowledge == Knowledge::kCounts && one_card) {
     inventory.knowledge = Knowledge::kPredicted;
+  }
+  const Card* last = nullptr;
+  for (Card& card : inventory.cards) {
+    const bool same = last != nullptr && last->product == card.product;
+    const std::optional<VgpuType> vgpu = same ? std::nullopt : VgpuTypeOf(card.product);
+    card.part = same ? last->part : vgpu ? vgpu->part : GpuPart();
+    last = &card;
   }
   ConnectCards(facts, tables, inventory);
   std::ranges::sort(inventory.pools, {}, &MigPool::key);

@@ -25,6 +25,7 @@
 #include "topology/machine/numa_align.h"
 #include "topology/mig.h"
 #include "topology/mig_space.h"
+#include "topology/vgpu.h"
 
 namespace tranche {
 
@@ -44,6 +45,7 @@ struct Card {
   GpuUuid uuid;         // empty: unknown
   std::string product;  // label or the agent's type
   MilliGpu capacity = kWholeGpu;
+  GpuPart part;       // of a physical GPU that it is
   Mebibytes memory;   // zero: unknown
   int64_t slots = 0;  // pods (replicas) that may use it; 0: no limit
   // Client containers its MPS server takes; 0: no MPS, no such limit (time-slicing knows none).

@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "topology/gpu_model.h"
+#include "topology/vgpu.h"
 
 namespace tranche {
 namespace {
@@ -148,6 +149,8 @@ std::vector<std::shared_ptr<const Machine>> BuildWithoutNvlink() {
 
 std::shared_ptr<const Machine> CatalogueMachine(std::string_view product, std::string_view machine,
                                                 int gpus) {
+  // What a guest sees of the host's links, its hypervisor decides.
+  if (VgpuTypeOf(product)) return nullptr;
   static const std::vector<std::shared_ptr<const Machine>> boards = BuildAll();
   static const std::vector<std::shared_ptr<const Machine>> without_nvlink = BuildWithoutNvlink();
   for (std::size_t row = 0; row < kBoards.size(); ++row) {

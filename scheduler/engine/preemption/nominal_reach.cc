@@ -112,7 +112,7 @@ bool NominalReach::IsOwn(const Line& line, int64_t gpus, Instant now) {
   };
   if (line.model != kAnyModel) return own(line.model);
   return std::ranges::any_of(cluster_.capacity, [&](const auto& model) {
-    return model.second >= gpus && own(model.first);
+    return model.second >= gpus * kQuantaPerGpu && own(model.first);
   });
 }
 

@@ -366,7 +366,10 @@ void ReclaimCase::GatherShortages() {
     const NodeId id = regions_[i].front();
     const NodeState& state = cluster_.nodes[id]->state;
     const Inventory& inventory = state.inventory();
-    const bool plain = inventory.pools.empty() && inventory.gpu_unit != GpuUnit::kReplica;
+    // Of a vGPU a charge is less than what its pod takes of the device.
+    const bool parts = std::ranges::any_of(inventory.cards,
+                                           [](const Card& card) { return !card.part.is_whole(); });
+    const bool plain = inventory.pools.empty() && inventory.gpu_unit != GpuUnit::kReplica && !parts;
     if (!plain) continue;
     // What is free now stays so when those who leave have gone.
     int64_t free = free_of(inventory, state.hard());

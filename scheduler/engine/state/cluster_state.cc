@@ -198,10 +198,12 @@ void ClusterState::CountCards(const NodeEntry& entry, int sign) {
   const Inventory& inventory = entry.state.inventory();
   for (const Card& card : inventory.cards) {
     const std::string model = ModelOf(inventory, card);
-    capacity[model] += sign;
+    const int64_t quanta =
+        sign * GpuEquivalents(ChargeOfPart({kQuantaPerGpu, kQuantaPerGpu}, card.part));
+    capacity[model] += quanta;
     if (inventory.metered_pool.empty()) continue;
-    pool_capacity[LineName(model, inventory.metered_pool)] += sign;
-    pool_capacity[LineName(kAnyModel, inventory.metered_pool)] += sign;
+    pool_capacity[LineName(model, inventory.metered_pool)] += quanta;
+    pool_capacity[LineName(kAnyModel, inventory.metered_pool)] += quanta;
   }
 }
 

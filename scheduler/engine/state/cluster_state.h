@@ -139,7 +139,7 @@ class ClusterState {
   int64_t windows = 0;            // nodes whose pool has maintenance to come; kept by NotePool
   NodePrices prices;
   std::unordered_map<std::string, ChargeKind> kinds;
-  std::map<std::string, int64_t> capacity;  // cards by model
+  std::map<std::string, int64_t> capacity;  // quanta of GPU-equivalents by model
   // Those of metered pools by line_name.h, by model and as kAnyModel.
   std::map<std::string, int64_t> pool_capacity;
   uint64_t inventories = 1;  // grows whenever a node comes, goes or changes

@@ -17,6 +17,7 @@
 #include "topology/machine/machine_catalog.h"
 #include "topology/machine/machine_parse.h"
 #include "topology/mig.h"
+#include "topology/vgpu.h"
 
 namespace tranche::wire {
 namespace {
@@ -193,12 +194,21 @@ class NodeReader {
     } else if (!strategy.empty() && strategy != "none") {
       Problem("none, single or mixed", Quoted(strategy), fmt::format("label {}", kStrategy));
     }
+    ReadVgpu();
     constexpr std::string_view kLayout = "tranche.dev/mig-layout";
     const std::string_view layout = Label(kLayout).value_or("");
     facts_.mig_planned = layout == "planned";
     if (!facts_.mig_planned && !layout.empty()) {
       Problem("planned", Quoted(layout), fmt::format("label {}", kLayout));
     }
+  }
+
+  // The product of a guest names its vGPU type, and with it the part of a card that it has.
+  void ReadVgpu() {
+    constexpr std::string_view kVgpu = "nvidia.com/vgpu.present";
+    if (Label(kVgpu) != "true" || VgpuTypeOf(facts_.product)) return;
+    Problem("a known vGPU type, or its GPUs are charged as whole ones", Quoted(facts_.product),
+            fmt::format("label nvidia.com/gpu.product beside {}", kVgpu));
   }
 
   // Labels keep the profile's own key also where the resource is renamed to .shared.

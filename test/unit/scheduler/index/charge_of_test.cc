@@ -22,6 +22,17 @@ NodeFacts H200Mig(int gpus, const std::vector<test::MigCount>& instances) {
   return node;
 }
 
+NodeFacts Guest(const std::string& product, int64_t mib) {
+  return test::StockNode("guest", 4, product, mib);
+}
+
+NodeFacts GuestWithReplicas() {
+  NodeFacts node = test::SharedNode("guest", 1, 4, true);
+  node.product = "GRID-A100-10C";
+  node.memory = Mebibytes::Of(10'240);
+  return node;
+}
+
 PodRequest GpuMemory(int64_t mib) {
   PodRequest request = test::EmptyRequest("memory");
   request.style = RequestStyle::kTranche;
@@ -125,6 +136,22 @@ std::vector<Row> Rows() {
        test::HamiPod("p", 2, 3000, 30),
        "t4",
        {kWhole / 5 * 3, 2 * of_t4(3000)}},
+      {"a guest with a quarter of a card", Guest("GRID-A100-10C", 10'240), test::WholePod("p", 2),
+       "a100-40gb", milli(500)},
+      {"half of such a guest", Guest("GRID-A100-10C", 10'240), test::FractionPod("p", 500),
+       "a100-40gb", milli(125)},
+      {"a guest that shares its vGPU",
+       GuestWithReplicas(),
+       test::SharedPod("p", 1),
+       "a100-40gb",
+       {kWhole / 16, kWhole / 16}},
+      {"a guest with an instance",
+       Guest("GRID-A100D-1-10C", 10'240),
+       test::WholePod("p", 1),
+       "a100-80gb",
+       {kWhole / 7, kWhole / 8}},
+      {"a guest of a type nobody knows", Guest("GRID-Z9-10C", 10'240), test::WholePod("p", 1),
+       "grid-z9-10c", milli(1000)},
       {"init before app", H200(1), WithInit(700, 100, 300), "h200", milli(700)},
       {"app beside sidecar", H200(1), WithInit(200, 300, 400), "h200", milli(700)},
   };

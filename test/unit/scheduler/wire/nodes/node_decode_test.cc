@@ -361,6 +361,18 @@ TEST(NodeDecode, KnowsWhoseExecutorMakesTheInstancesWeName) {
   EXPECT_FALSE(NodeOf("", "").mig_planned);
 }
 
+TEST(NodeDecode, AGuestOfAKnownTypeIsNoProblem) {
+  const auto problems = [](std::string_view present, std::string_view product) {
+    return NodeOf(fmt::format(R"("nvidia.com/vgpu.present":"{}","nvidia.com/gpu.product":"{}")",
+                              present, product),
+                  "")
+        .problems;
+  };
+  EXPECT_TRUE(problems("true", "GRID-A100-10C").empty());
+  EXPECT_TRUE(problems("false", "NVIDIA-A100-SXM4-40GB").empty());
+  EXPECT_EQ(problems("true", "NVIDIA-A100-SXM4-40GB").size(), 1U);
+}
+
 TEST(NodeDecode, WhatCannotBeReadIsUnsetAndAProblem) {
   struct Row {
     std::string_view labels;
@@ -382,6 +394,9 @@ TEST(NodeDecode, WhatCannotBeReadIsUnsetAndAProblem) {
                "nvidia.com/gpu.sharing-strategy"},
            Row{R"("nvidia.com/mig.strategy":"both")", "",
                "expected none, single or mixed, found \"both\", in label nvidia.com/mig.strategy"},
+           Row{R"("nvidia.com/vgpu.present":"true","nvidia.com/gpu.product":"GRID-Z9-10C")", "",
+               "expected a known vGPU type, or its GPUs are charged as whole ones, found "
+               "\"GRID-Z9-10C\", in label nvidia.com/gpu.product beside nvidia.com/vgpu.present"},
            Row{R"("tranche.dev/mig-layout":"Planned")", "",
                "expected planned, found \"Planned\", in label tranche.dev/mig-layout"},
        }) {
