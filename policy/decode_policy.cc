@@ -18,6 +18,7 @@ namespace {
 
 // Bounds of the CRD's schema (charts/tranche/crds), held for objects that come another way too.
 constexpr int kMaxPodsPerGpu = 1000;  // a milli-GPU each
+constexpr Mebibytes kMostContextMemory = Mebibytes::Of(16 * 1024);
 constexpr int kMaxHamiMinor = 99;
 constexpr Millis kMostWaitForNodes = std::chrono::hours(1);
 constexpr size_t kMostLimits = 64;
@@ -105,8 +106,16 @@ void ReadPlacement(const Field& field, GpuPolicy& policy) {
        {"money", [&](const Field& money) { ReadMoney(money, policy.money_rate); }}});
 }
 
+void ReadContextMemory(const Field& field, Mebibytes& memory) {
+  const std::optional<Mebibytes> read = MemoryOf(field);
+  if (!read) return;
+  memory = *read;
+  if (memory > kMostContextMemory) field.Fail("an amount of memory of at most 16Gi");
+}
+
 void ReadLimit(const Field& field, std::vector<SharingLimit>& limits) {
   SharingLimit limit;
+  bool limits_something = false;
   const auto read_model = [&](const Field& model) {
     Assign(limit.model, ModelOf(model));
     const bool again = std::any_of(limits.begin(), limits.end(), [&](const SharingLimit& earlier) {
@@ -114,11 +123,18 @@ void ReadLimit(const Field& field, std::vector<SharingLimit>& limits) {
     });
     if (again) model.Fail("every model once");
   };
-  field.ReadMembers(
-      {{"model", read_model, "a GPU model name or \"any\""},
-       {"maxPodsPerGpu",
-        [&](const Field& max) { ReadInteger(max, 1, kMaxPodsPerGpu, limit.max_pods_per_gpu); },
-        "a number of pods"}});
+  const bool read =
+      field.ReadMembers({{"model", read_model, "a GPU model name or \"any\""},
+                         {"maxPodsPerGpu",
+                          [&](const Field& max) {
+                            limits_something = true;
+                            ReadInteger(max, 1, kMaxPodsPerGpu, limit.max_pods_per_gpu);
+                          }},
+                         {"contextMemory", [&](const Field& memory) {
+                            limits_something = true;
+                            ReadContextMemory(memory, limit.context_memory);
+                          }}});
+  if (read && !limits_something) field.Fail("maxPodsPerGpu or contextMemory");
   limits.push_back(std::move(limit));
 }
 
@@ -127,6 +143,13 @@ void ReadSharing(const Field& field, GpuPolicy& policy) {
                       [&](const Field& unenforced) {
                         ReadChoice(unenforced, kPermissions, policy.unenforced_sharing);
                         policy.own.unenforced_sharing = policy.unenforced_sharing;
+                      }},
+                     {"requestsGreaterThanOne",
+                      [&](const Field& several) {
+                        Permission permission = Permission::kAllow;
+                        if (!ReadChoice(several, kPermissions, permission)) return;
+                        policy.several_replicas = permission;
+                        policy.own.several_replicas = permission;
                       }},
                      {"limits", [&](const Field& limits) {
                         policy.sharing_limits.clear();

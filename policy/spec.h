@@ -23,10 +23,12 @@ enum class Strategy : uint8_t { kFragmentation, kBestFit, kSpread };
 enum class Permission : uint8_t { kAllow, kRefuse };
 enum class PreemptionActor : uint8_t { kPlanner, kScheduler, kOff };
 
-// How many pods may share one GPU of a model (a GPU model name, or "any").
+// How pods may share one GPU of a model (a GPU model name, or "any").
 struct SharingLimit {
   std::string model;
-  int max_pods_per_gpu = 0;
+  int max_pods_per_gpu = 0;  // 0: no limit
+  // What the CUDA context of a container takes beside the memory it asks for in bytes.
+  Mebibytes context_memory = {};
   friend bool operator==(const SharingLimit&, const SharingLimit&) = default;
 };
 
@@ -90,6 +92,7 @@ struct MigWindow {
 struct NodeRules {
   std::optional<Permission> unenforced_sharing;
   std::optional<std::vector<SharingLimit>> sharing_limits;
+  std::optional<Permission> several_replicas;
   std::optional<OnUnhealthy> on_unhealthy;
   std::optional<OnInterruption> on_interruption;
   friend bool operator==(const NodeRules&, const NodeRules&) = default;
@@ -115,6 +118,9 @@ struct GpuPolicy {
   // Fractions on nodes with nothing that enforces them: a packing promise only.
   Permission unenforced_sharing = Permission::kRefuse;
   std::vector<SharingLimit> sharing_limits;
+  // sharing.requestsGreaterThanOne: containers that ask for several replicas of shared GPUs;
+  // absent: as NVIDIA's device plugin does by itself, which refuses them under MPS alone.
+  std::optional<Permission> several_replicas;
   std::vector<std::string> dialects;  // accepted request dialects; empty: all
   PreemptionActor actor = PreemptionActor::kPlanner;
   Millis wait_for_nodes{180'000};  // preemption.waitForNodes: 0 .. 1 hour; see AwaitedNodes

@@ -39,6 +39,7 @@ void RemoveUse(Load& load, const Inventory& inventory, const AdvicePod& pod) {
     card.milli -= use.milli;
     card.memory -= use.memory;
     card.slots -= use.slots;
+    card.beside -= use.beside;
     card.exclusive -= use.exclusive;
     for (const MigPlace& place : use.places) {
       if (card.layout_broken) break;

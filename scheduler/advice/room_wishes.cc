@@ -15,8 +15,8 @@ using Waiters = std::vector<const AdviceWaiter*>;
 auto KindKeyOf(const AdviceWaiter& waiter) {
   std::vector<std::pair<std::string, int64_t>> needs;
   for (const PoolNeed& need : waiter.request->pool_needs) needs.emplace_back(need.key, need.count);
-  return std::tuple(waiter.maker.empty() ? waiter.uid.str() : waiter.maker,
-                    std::move(needs), waiter.request->cpu);
+  return std::tuple(waiter.maker.empty() ? waiter.uid.str() : waiter.maker, std::move(needs),
+                    waiter.request->cpu);
 }
 
 bool IsKnownToAutoscalers(const PodRequest& request) {
@@ -64,6 +64,7 @@ bool NodesWouldHelp(Reason reason) {
     case Reason::kTainted:
     case Reason::kNoGpu:
     case Reason::kWrongModel:
+    case Reason::kOneReplica:
     case Reason::kTooManyPerNode:
     case Reason::kTooLarge:
     case Reason::kUnhealthy:

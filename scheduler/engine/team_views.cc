@@ -119,6 +119,7 @@ bool WaitsForNoRoom(Reason reason) {
     case Reason::kCapacity:
     case Reason::kWrongModel:
     case Reason::kWrongDevice:
+    case Reason::kOneReplica:
     case Reason::kTooManyPerNode:
     case Reason::kTooLarge:
     case Reason::kNoSuchSet:

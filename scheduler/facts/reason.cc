@@ -46,6 +46,7 @@ constexpr std::array<ReasonText, kReasons> kTexts = {{
     {"CapacityType", "the pod's class does not run on nodes of this capacity type", false},
     {"WrongModel", "the node's GPU model does not match", false},
     {"WrongDevice", "no GPU of the node matches the device selection", false},
+    {"OneReplica", "the node gives a container one replica of its shared GPUs", false},
     {"TooManyPerNode", "the node has fewer GPUs than the pod asks for", false},
     {"TooLarge", "the node's GPUs have less memory than the pod asks for", false},
     {"Unhealthy", "too many GPUs of the node are unhealthy", false},

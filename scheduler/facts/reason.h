@@ -49,6 +49,7 @@ enum class Reason : uint8_t {
   kCapacity,          // the pod's class does not run on machines that are paid for like this one
   kWrongModel,
   kWrongDevice,      // UUID or mode selection leaves no device
+  kOneReplica,       // several replicas for one container, of which the node gives one
   kTooManyPerNode,   // more devices asked for than the node has, busy or not
   kTooLarge,         // more memory asked for than any device here has
   kUnhealthy,        // enough devices, but not enough healthy ones

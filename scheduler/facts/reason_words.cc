@@ -43,6 +43,8 @@ std::string_view TextOf(Reason reason, SaidOf whom) {
       return "no node has a GPU model that matches";
     case Reason::kWrongDevice:
       return "no GPU of any node matches the device selection";
+    case Reason::kOneReplica:
+      return "the nodes that would do give a container one replica of their shared GPUs";
     case Reason::kTooManyPerNode:
       return "no node has as many GPUs as the pod asks for";
     case Reason::kTooLarge:

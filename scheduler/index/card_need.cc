@@ -1,4 +1,6 @@
 // What one unit of an ask takes of a card, and which pool serves it.
+#include <algorithm>
+
 #include "scheduler/index/placement.h"
 
 namespace tranche {
@@ -66,6 +68,19 @@ CardNeed NeedOn(const Inventory& inventory, const Ask& ask, const Card& card) {
   if (card.cut != nullptr) return CutNeedOn(ask, card, need);
   need.fits = need.memory <= card.memory;
   return need;
+}
+
+CardLimits LimitsOf(const GpuPolicy& policy, const Inventory& inventory) {
+  CardLimits limits;
+  if (policy.takes_all) return limits;
+  const std::optional<std::vector<SharingLimit>>& own = inventory.rules.sharing_limits;
+  for (const SharingLimit& limit : own ? *own : policy.sharing_limits) {
+    if (limit.model != "any" && limit.model != inventory.model) continue;
+    const int64_t users = limit.max_pods_per_gpu;
+    if (users > 0 && (limits.users == 0 || users < limits.users)) limits.users = users;
+    limits.beside = std::max(limits.beside, limit.context_memory);
+  }
+  return limits;
 }
 
 int PoolFor(const Inventory& inventory, const Ask& ask) {

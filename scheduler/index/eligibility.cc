@@ -133,6 +133,8 @@ Reason Missing(const Inventory& inventory, const PodRequest& request, const Ask&
     return MissingInPool(inventory, request, ask, inventory.pools[static_cast<std::size_t>(pool)],
                          rules);
   }
+  const Mebibytes beside =
+      TakesBeside(ask) ? LimitsOf(*rules.policy, inventory).beside : Mebibytes::Zero();
   int64_t kind = 0, mode = 0, model = 0, device = 0, size = 0, healthy = 0;
   for (const Card& card : inventory.cards) {
     if (!IsRightKind(inventory, ask, card)) continue;
@@ -145,6 +147,7 @@ Reason Missing(const Inventory& inventory, const PodRequest& request, const Ask&
     ++device;
     const CardNeed need = NeedOn(inventory, ask, card);
     if (card.memory < request.min_gpu_memory || !need.fits) continue;
+    if (card.cut == nullptr && need.memory + beside > card.memory) continue;
     ++size;
     if (card.healthy && !card.cordoned) ++healthy;
   }
@@ -164,10 +167,18 @@ Reason Missing(const Inventory& inventory, const PodRequest& request, const Ask&
   return Reason::kNoRoom;
 }
 
-// MPS refuses a container that asks for more than one replica at the node's door; so do we.
-bool BreaksMpsRule(const Inventory& inventory, const Ask& ask) {
-  return inventory.sharing == SharingMethod::kMps && inventory.gpu_unit == GpuUnit::kReplica &&
-         ask.resource != Resource::kShare && ask.resource != Resource::kMig && ask.count > 1;
+// A device plugin may refuse a container that asks for more than one replica at the node's door
+// (failRequestsGreaterThanOne, which no label tells): by itself under MPS alone. So do we.
+bool BreaksReplicaRule(const Inventory& inventory, const Ask& ask, const GpuPolicy& policy) {
+  if (ask.count <= 1 || ask.resource == Resource::kShare || inventory.has_agent()) return false;
+  const int pool = PoolFor(inventory, ask);
+  const bool shared = pool >= 0 ? inventory.pools[static_cast<std::size_t>(pool)].replicas > 1
+                                : inventory.gpu_unit == GpuUnit::kReplica;
+  if (!shared) return false;
+  const bool mps = pool < 0 && inventory.sharing == SharingMethod::kMps;
+  const std::optional<Permission>& own = inventory.rules.several_replicas;
+  return (own ? own : policy.several_replicas)
+             .value_or(mps ? Permission::kRefuse : Permission::kAllow) == Permission::kRefuse;
 }
 
 // The pod alone has more containers on cards at one moment than all cards of the node take.
@@ -202,7 +213,9 @@ Reason Obstacle(const Inventory& inventory, const Load& load, const PodRequest& 
     if (share && found != Reason::kNoGpu && !ShareAllowed(inventory, request, ask, *rules.policy)) {
       found = Reason::kNoAgent;
     }
-    if (BreaksMpsRule(inventory, ask)) found = std::min(found, Reason::kTooManyPerNode);
+    if (BreaksReplicaRule(inventory, ask, *rules.policy)) {
+      found = std::min(found, Reason::kOneReplica);
+    }
     if (found == Reason::kNoRoom) continue;
     if (reason == Reason::kNone || found < reason) reason = found;
   }

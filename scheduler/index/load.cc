@@ -29,6 +29,7 @@ void AddUse(Load& load, const PodUse& use) {
     target.milli += card.milli;
     if (!TRANCHE_PLANTED(memory_is_not_counted)) target.memory += card.memory;
     target.slots += card.slots;
+    target.beside += card.beside;
     target.exclusive += card.exclusive;
     target.kept += card.kept;
     for (const MigPlace& place : card.places) {

@@ -15,8 +15,9 @@ namespace tranche {
 struct CardLoad {
   MilliGpu milli;
   Mebibytes memory;
-  int64_t slots = 0;  // containers using the card
-  int exclusive = 0;  // users that tolerate no other
+  int64_t slots = 0;   // containers using the card
+  int64_t beside = 0;  // of them those whose contexts take memory beside what they ask for
+  int exclusive = 0;   // users that tolerate no other
   // Users of a card that a placeholder pod holds: the sharing pods, and the placeholder once it is
   // there.
   int kept = 0;
@@ -71,6 +72,7 @@ struct CardUse {
   MilliGpu milli;
   Mebibytes memory;
   int64_t slots = 0;
+  int64_t beside = 0;
   int exclusive = 0;
   int kept = 0;
   // Cut cards: an instance for each container that uses it, for as long as the pod lives.

@@ -31,11 +31,13 @@ void AppendCut(const CardCut& cut, std::string& out) {
 // What placement asks of them.
 void AppendRules(const NodeRules& rules, std::string& key) {
   AppendToKey(key, rules.unenforced_sharing ? static_cast<int64_t>(*rules.unenforced_sharing) : -1);
+  AppendToKey(key, rules.several_replicas ? static_cast<int64_t>(*rules.several_replicas) : -1);
   AppendToKey(key, rules.sharing_limits ? std::ssize(*rules.sharing_limits) : -1);
   if (!rules.sharing_limits) return;
   for (const SharingLimit& limit : *rules.sharing_limits) {
     AppendToKey(key, limit.model);
     AppendToKey(key, limit.max_pods_per_gpu);
+    AppendToKey(key, limit.context_memory.count());
   }
 }
 
@@ -337,7 +339,7 @@ void NodeState::Signature(const Load& load, std::string& out) const {
   // One fixed-size row a card, sorted: placement does not care which of equal cards is which.
   struct Row {
     int64_t card_class, mode, capacity, memory, slots, contexts, numa, fit, milli_used, memory_used,
-        slots_used, exclusive, kept, layout;
+        slots_used, beside, exclusive, kept, layout;
     auto operator<=>(const Row&) const = default;
   };
   std::array<Row, kMaxCards> rows{};
@@ -357,6 +359,7 @@ void NodeState::Signature(const Load& load, std::string& out) const {
                used.milli.count(),
                used.memory.count(),
                used.slots,
+               used.beside,
                used.exclusive,
                used.kept > 0,
                card.cut == nullptr ? 0 : (used.layout_broken ? -1 : int64_t{used.layout.number()})};

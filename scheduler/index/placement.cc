@@ -24,17 +24,6 @@ constexpr int kMaxSteps = 20'000;
 // Devices of one pod on one node: twice kMaxCards, for replicas and slices.
 constexpr int64_t kMaxUnits = 128;
 
-int SharingCap(const GpuPolicy& policy, const Inventory& inventory) {
-  int cap = 0;
-  if (policy.takes_all) return cap;
-  const std::optional<std::vector<SharingLimit>>& own = inventory.rules.sharing_limits;
-  for (const SharingLimit& limit : own ? *own : policy.sharing_limits) {
-    if (limit.model != "any" && limit.model != inventory.model) continue;
-    if (cap == 0 || limit.max_pods_per_gpu < cap) cap = limit.max_pods_per_gpu;
-  }
-  return cap;
-}
-
 // Free share of a card in milli, the scarcer of compute and memory; for ordering only.
 int64_t FreeShare(const Card& card, const CardLoad& load) {
   const int64_t milli = (card.capacity - load.milli).count();
@@ -63,7 +52,7 @@ struct Placer::Query {
   const PodRequest& request;
   const PlaceRules& rules;
   Picks& picks;
-  int64_t sharing_cap = 0;
+  CardLimits limits = {};
   std::optional<GpuSet> wanted = {};  // whole cards to take; nullopt: any
   std::vector<GpuSet> by_ask = {};    // of them, what each ask is to take; empty: any
   int spare = -1;                     // the idle card a share would spoil least; -1: any
@@ -78,6 +67,7 @@ struct Placer::Query {
       own.milli += pick.milli;
       own.memory += pick.memory;
       own.slots += 1;
+      own.beside += TakesBeside(other);
       own.exclusive += pick.exclusive;
     }
     return own;
@@ -126,6 +116,12 @@ struct Placer::Query {
     return BestPlaceOn(*card.cut, *layout, *need.instance);
   }
 
+  // With the contexts of so many users. An instance is its user's alone, context and all.
+  bool HoldsMemory(const Card& card, Mebibytes memory, int64_t users) const {
+    if (card.cut == nullptr) memory += limits.beside * users;
+    return memory <= card.memory;
+  }
+
   bool HasRoom(const Ask& ask, int index) const {
     if (!PlaceholderAllows(ask, index)) return false;
     const auto at = static_cast<std::size_t>(index);
@@ -141,11 +137,14 @@ struct Placer::Query {
         base.milli + own.milli >= card.capacity) {
       return false;
     }
-    if (base.memory + own.memory + need.memory > card.memory) return false;
+    if (!HoldsMemory(card, base.memory + own.memory + need.memory,
+                     base.beside + own.beside + TakesBeside(ask))) {
+      return false;
+    }
     if (card.MostUsers() > 0 && users + 1 > card.MostUsers()) return false;
     if (card.cut != nullptr) {
       if (!PlaceOf(need, index)) return false;
-    } else if (sharing_cap > 0 && users + 1 > sharing_cap) {
+    } else if (limits.users > 0 && users + 1 > limits.users) {
       return false;
     }
     return rules.choice != CardChoice::kIdleOnly || users == 0;
@@ -432,7 +431,7 @@ bool Placer::KeepsRules(const Query& query) const {
 CardQuestion Placer::CardQuestionOf(const Inventory& inventory, const Load& load,
                                     const PodRequest& request, const PlaceRules& rules) {
   Picks none;
-  const Query query{inventory, load, request, rules, none, SharingCap(*rules.policy, inventory)};
+  const Query query{inventory, load, request, rules, none, LimitsOf(*rules.policy, inventory)};
   return QuestionOf(query);
 }
 
@@ -450,7 +449,7 @@ Reason Placer::Place(const Inventory& inventory, const Load& load, const PodRequ
   OrderAsks(request, ask_order_);
   card_order_.resize(std::max(card_order_.size(), ask_order_.size()));
   steps_left_ = kMaxSteps;
-  Query query{inventory, load, request, rules, picks, SharingCap(*rules.policy, inventory)};
+  Query query{inventory, load, request, rules, picks, LimitsOf(*rules.policy, inventory)};
   if (const Reason broken = ChooseSet(query); broken != Reason::kNone) return broken;
   if (PlaceAsk(query, 0)) {
     std::ranges::stable_sort(picks, {}, &Pick::ask);
@@ -461,7 +460,7 @@ Reason Placer::Place(const Inventory& inventory, const Load& load, const PodRequ
     anywhere.one_numa_node = false;
     picks.clear();
     steps_left_ = kMaxSteps;
-    Query relaxed{inventory, load, anywhere, rules, picks, query.sharing_cap};
+    Query relaxed{inventory, load, anywhere, rules, picks, query.limits};
     if (PlaceAsk(relaxed, 0)) return Reason::kNumaMismatch;
   }
   return Reason::kNoRoom;

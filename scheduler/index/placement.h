@@ -122,6 +122,22 @@ struct CardNeed {
 };
 CardNeed NeedOn(const Inventory& inventory, const Ask& ask, const Card& card);
 
+// The context of a container takes memory beside what it asks for where that is an amount: a part
+// of a card, or a replica of it, is a part of everything on it, and who is alone needs no room for
+// others.
+inline bool TakesBeside(const Ask& ask) {
+  const bool amount =
+      ask.memory.kind == MemoryNeed::Kind::kMib || ask.memory.kind == MemoryNeed::Kind::kAgentUnits;
+  return ask.resource == Resource::kShare && amount && !ask.exclusive;
+}
+
+// What the policy says of sharing one card of this node, the node's own rules before it.
+struct CardLimits {
+  int64_t users = 0;      // 0: no limit
+  Mebibytes beside = {};  // of each user whose context takes memory beside what it asks for
+};
+CardLimits LimitsOf(const GpuPolicy& policy, const Inventory& inventory);
+
 // The pool that serves `ask` on this node; -1: cards serve it.
 int PoolFor(const Inventory& inventory, const Ask& ask);
 

@@ -26,10 +26,11 @@ struct Phases {
   CardUse peak;
 };
 
-void Add(CardUse& use, const Pick& pick) {
+void Add(CardUse& use, const PodRequest& request, const Pick& pick) {
   use.milli += pick.milli;
   use.memory += pick.memory;
   use.slots += 1;
+  use.beside += TakesBeside(request.asks[static_cast<std::size_t>(pick.ask)]);
   use.exclusive += pick.exclusive;
 }
 
@@ -37,6 +38,7 @@ void RaiseTo(CardUse& use, const CardUse& other) {
   use.milli = std::max(use.milli, other.milli);
   use.memory = std::max(use.memory, other.memory);
   use.slots = std::max(use.slots, other.slots);
+  use.beside = std::max(use.beside, other.beside);
   use.exclusive = std::max(use.exclusive, other.exclusive);
 }
 
@@ -50,7 +52,7 @@ CardUse InitMoment(const PodRequest& request, const Picks& picks, int container,
     const int other = ContainerOf(request, pick);
     const bool sidecar_before =
         other < container && RoleOf(request, pick) == ContainerRole::kSidecar;
-    if (other == container || sidecar_before) Add(moment, pick);
+    if (other == container || sidecar_before) Add(moment, request, pick);
   }
   return moment;
 }
@@ -59,7 +61,9 @@ template <typename OnDevice>
 CardUse LifeUse(const PodRequest& request, const Picks& picks, OnDevice on_device) {
   CardUse use;
   for (const Pick& pick : picks) {
-    if (on_device(pick) && RoleOf(request, pick) != ContainerRole::kInit) Add(use, pick);
+    if (on_device(pick) && RoleOf(request, pick) != ContainerRole::kInit) {
+      Add(use, request, pick);
+    }
   }
   for (const Pick& pick : picks) {
     if (!on_device(pick) || RoleOf(request, pick) != ContainerRole::kInit) continue;

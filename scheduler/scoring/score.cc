@@ -79,7 +79,7 @@ uint32_t ConnectionRank(const PodRequest& request, TopologyWish wish,
   return 6;
 }
 
-// Layouts of cut cards stay as they were: Room does not look at them.
+// Layouts of cut cards and contexts stay as they were: Room does not look at them.
 void AddPicks(Load& load, const PodRequest& request, const Picks& picks) {
   if (request.asks.size() != 1 || load.space != nullptr) return AddUse(load, UseOf(request, picks));
   for (const Pick& pick : picks) {

@@ -17,12 +17,17 @@ namespace THIS_FILE {
 
 // Units of the request in ask order: (ask, nothing yet). All assignments of cards to units.
 // `allowed`: how the pod may share; empty: any way. `limit`: most users of a card by policy; 0:
-// any.
+// any. `context`: what each container's takes that asks for an amount.
 class BruteForce {
  public:
   BruteForce(const Inventory& inventory, const Load& load, const PodRequest& request,
-             const std::vector<SharingMode>& allowed = {}, int64_t limit = 0)
-      : inventory_(inventory), load_(load), request_(request), allowed_(allowed), limit_(limit) {
+             const std::vector<SharingMode>& allowed = {}, int64_t limit = 0, int64_t context = 0)
+      : inventory_(inventory),
+        load_(load),
+        request_(request),
+        allowed_(allowed),
+        limit_(limit),
+        context_(context) {
     for (std::size_t a = 0; a < request.asks.size(); ++a) {
       for (int64_t i = 0; i < request.asks[a].count; ++i) units_.push_back(static_cast<int>(a));
     }
@@ -75,7 +80,8 @@ class BruteForce {
   bool CardHolds(std::size_t index, const std::vector<bool>& running) const {
     const Card& card = inventory_.cards[index];
     const CardLoad& base = load_.cards[index];
-    int64_t milli = base.milli.count(), mib = base.memory.count(), users = base.slots;
+    int64_t milli = base.milli.count(), mib = base.memory.count() + context_ * base.beside,
+            users = base.slots;
     int exclusive = base.exclusive;
     int mine = 0;
     for (std::size_t u = 0; u < units_.size(); ++u) {
@@ -86,6 +92,8 @@ class BruteForce {
       const CardNeed need = NeedOn(inventory_, ask, card);
       milli += need.milli.count();
       mib += need.memory.count();
+      const bool amount = ask.memory.kind == MemoryNeed::Kind::kMib && !ask.exclusive;
+      if (amount) mib += context_;
       exclusive += need.exclusive;
       ++users;
       ++mine;
@@ -114,6 +122,7 @@ class BruteForce {
   const PodRequest& request_;
   const std::vector<SharingMode> allowed_;
   const int64_t limit_;
+  const int64_t context_;  // MiB
   std::vector<int> units_;
   std::vector<int> cards_;
 };
@@ -226,6 +235,7 @@ Load CrowdedLoad(const Inventory& inventory, Random& random) {
     if (card.slots == 0) continue;
     card.milli = MilliGpu::Of(100 * random.Below(8));
     card.memory = Mebibytes::Of(1000 * random.Below(12));
+    card.beside = std::min<int64_t>(card.slots, random.Below(4));
   }
   return load;
 }
@@ -283,6 +293,7 @@ TEST(PlacementOracle, ClassesAndUserLimitsAllowExactlyWhatTheySay) {
   uint64_t fitting = 0;
   uint64_t forbidden = 0;
   uint64_t crowded = 0;
+  uint64_t squeezed = 0;
   for (uint64_t seed = seeds.first; seed < seeds.first + seeds.count; ++seed) {
     Random random(seed);
     const Inventory inventory = BuildInventory(SharedNode(random), 0);
@@ -292,15 +303,22 @@ TEST(PlacementOracle, ClassesAndUserLimitsAllowExactlyWhatTheySay) {
     GpuPolicy policy;
     policy.unenforced_sharing = Permission::kAllow;
     const int limit = random.Below(4) == 0 ? 15 + static_cast<int>(random.Below(40)) : 0;
+    const int64_t context = random.Below(2) * (200 + random.Below(600));
     if (limit > 0) policy.sharing_limits.push_back({"any", limit});
+    if (context > 0) {
+      policy.sharing_limits.push_back({inventory.model, 0, Mebibytes::Of(context)});
+    }
     Placer placer;
     Picks picks;
     const Reason reason = placer.Place(inventory, load, request,
                                        {&policy, CardChoice::kTightest, -1, &sharing}, picks);
-    const bool expected = BruteForce(inventory, load, request, sharing, limit).Fits();
+    const bool expected = BruteForce(inventory, load, request, sharing, limit, context).Fits();
     ASSERT_EQ(reason == Reason::kNone, expected)
         << "seed " << seed << ": " << Describe(reason).code;
     fitting += expected;
+    if (!expected && context > 0) {
+      squeezed += BruteForce(inventory, load, request, sharing, limit).Fits();
+    }
     forbidden += reason == Reason::kSharingMode;
     if (reason == Reason::kSharingMode) {
       Load empty;
@@ -310,12 +328,13 @@ TEST(PlacementOracle, ClassesAndUserLimitsAllowExactlyWhatTheySay) {
     if (reason != Reason::kNoRoom) continue;
     Load fewer = load;
     for (CardLoad& card : fewer.cards) card.slots = card.slots > 0;
-    crowded += BruteForce(inventory, fewer, request, sharing, limit).Fits();
+    crowded += BruteForce(inventory, fewer, request, sharing, limit, context).Fits();
   }
   // Every answer must be common, or the test says little.
   EXPECT_TRUE(seeds.AtLeast(fitting, 20)) << fitting;
   EXPECT_TRUE(seeds.AtLeast(forbidden, 20)) << forbidden;
   EXPECT_TRUE(seeds.AtLeast(crowded, 100)) << crowded << " refused for the number of users alone";
+  EXPECT_TRUE(seeds.AtLeast(squeezed, 200)) << squeezed << " refused for contexts alone";
 }
 
 }  // namespace THIS_FILE

@@ -35,6 +35,7 @@ bool IsByRules(Reason reason) {
     case Reason::kAgentCannotServe:
     case Reason::kSharingMode:
     case Reason::kCapacity:
+    case Reason::kOneReplica:
     case Reason::kTooManyPerNode:
     case Reason::kTooLarge:
     case Reason::kTopologyUnknown:

@@ -143,6 +143,8 @@ constexpr std::pair<Reason, std::string_view> kAdvice[] = {
      "its message says what each node lacks for the pod: CPU, memory, a port, a volume, a rule of "
      "spread or distance"},
     {Reason::kWrongModel, "allow more GPU models"},
+    {Reason::kOneReplica,
+     "ask for one replica, which is access to a GPU as well as several are, or for whole GPUs"},
     {Reason::kTooManyPerNode, "ask for fewer GPUs per pod, or add larger nodes"},
     {Reason::kTooLarge, "ask for less memory per GPU, or add GPUs with more"},
     {Reason::kNoRoom, kMoreRoom},
@@ -238,6 +240,23 @@ std::string DescribeLinks(const NodeEntry& entry, const PodRequest& request,
   return links.empty() ? links : "; " + links;
 }
 
+std::string DescribeReplicaRule(const Inventory& inventory, const GpuPolicy& policy) {
+  const bool told = inventory.rules.several_replicas || policy.several_replicas;
+  return told ? "by sharing.requestsGreaterThanOne of a GPUPolicy a container has one replica there"
+              : "under MPS NVIDIA's device plugin gives a container one replica";
+}
+
+// What the policy has contexts take; empty: nothing, or not of this pod.
+std::string DescribeContexts(const Inventory& inventory, const PodRequest& request,
+                             const GpuPolicy& policy) {
+  const Mebibytes beside = LimitsOf(policy, inventory).beside;
+  if (beside == Mebibytes::Zero() || std::ranges::none_of(request.asks, TakesBeside)) return "";
+  return fmt::format(
+      "; by GPUPolicy the context of each container that asks an amount of memory "
+      "takes {} MiB more",
+      beside.count());
+}
+
 }  // namespace
 
 std::string DescribeMaintenance(const NodeEntry& entry) {
@@ -281,15 +300,15 @@ std::string DescribeMisfit(const NodeEntry& entry, const PodRequest& request,
                          Join(request.uuids_any), request.uuids_none.empty() ? "" : " not ",
                          Join(request.uuids_none), request.vgpu_mode);
     case Reason::kTooManyPerNode:
-      return fmt::format("{}; the node has {} cards{}", asks, inventory.cards.size(),
-                         inventory.sharing == SharingMethod::kMps
-                             ? ", and MPS gives a container one replica"
-                             : "");
+      return fmt::format("{}; the node has {} cards", asks, inventory.cards.size());
+    case Reason::kOneReplica:
+      return fmt::format("{}; {}", asks, DescribeReplicaRule(inventory, policy));
     case Reason::kTooLarge: {
       Mebibytes largest = Mebibytes::Zero();
       for (const Card& card : inventory.cards) largest = std::max(largest, card.memory);
-      return fmt::format("{}, at least {} MiB a card; the largest card has {} MiB", asks,
-                         request.min_gpu_memory.count(), largest.count());
+      return fmt::format("{}, at least {} MiB a card; the largest card has {} MiB{}", asks,
+                         request.min_gpu_memory.count(), largest.count(),
+                         DescribeContexts(inventory, request, policy));
     }
     case Reason::kNodeUnstable:
       return fmt::format("usable in {} s",
@@ -315,7 +334,8 @@ std::string DescribeMisfit(const NodeEntry& entry, const PodRequest& request,
     case Reason::kUnhealthy:
     case Reason::kNumaMismatch:
     case Reason::kNoRoom:
-      return fmt::format("{}; {}", asks, DescribeFree(entry, request));
+      return fmt::format("{}; {}{}", asks, DescribeFree(entry, request),
+                         DescribeContexts(inventory, request, policy));
     case Reason::kBrokenSet:
     case Reason::kNoSuchSet:
       return fmt::format("{}; {}{}", asks, DescribeFree(entry, request),

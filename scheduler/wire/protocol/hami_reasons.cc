@@ -29,6 +29,7 @@ std::string_view HamiWord(Reason reason, const PodRequest& request) {
     case Reason::kTooLarge:
       return "CardInsufficientMemory";
     case Reason::kNoGpu:
+    case Reason::kOneReplica:
     case Reason::kTooManyPerNode:
       return "NodeInsufficientDevice";
     case Reason::kWrongModel:

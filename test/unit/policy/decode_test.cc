@@ -28,8 +28,9 @@ TEST(DecodeGpuPolicyTest, ReadsEveryField) {
         {"key": "retired", "operator": "DoesNotExist"}]}},
       "placement": {"strategy": "BestFit", "filterWidth": 3, "plainPods": "Rank"},
       "topology": {"default": "Preferred"},
-      "sharing": {"unenforced": "Allow", "limits": [
-        {"model": "T4", "maxPodsPerGpu": 4}, {"model": "any", "maxPodsPerGpu": 10}]},
+      "sharing": {"unenforced": "Allow", "requestsGreaterThanOne": "Refuse", "limits": [
+        {"model": "T4", "maxPodsPerGpu": 4, "contextMemory": "400Mi"},
+        {"model": "any", "maxPodsPerGpu": 10}, {"model": "l4", "contextMemory": "1Gi"}]},
       "dialects": ["native", "hami"],
       "unassigned": "Refuse",
       "preemption": {"actor": "Scheduler", "waitForNodes": "90s"},
@@ -45,11 +46,15 @@ TEST(DecodeGpuPolicyTest, ReadsEveryField) {
   EXPECT_EQ(policy->plain_pods, PlainPods::kRank);
   EXPECT_EQ(policy->mig, MigMode::kAdvise);
   EXPECT_EQ(policy->unenforced_sharing, Permission::kAllow);
-  ASSERT_EQ(policy->sharing_limits.size(), 2U);
+  EXPECT_EQ(policy->several_replicas, Permission::kRefuse);
+  ASSERT_EQ(policy->sharing_limits.size(), 3U);
   EXPECT_EQ(policy->sharing_limits[0].model, "t4");
   EXPECT_EQ(policy->sharing_limits[0].max_pods_per_gpu, 4);
   EXPECT_EQ(policy->sharing_limits[1].model, "any");
   EXPECT_EQ(policy->sharing_limits[1].max_pods_per_gpu, 10);
+  EXPECT_EQ(policy->sharing_limits[0].context_memory, Mebibytes::Of(400));
+  EXPECT_EQ(policy->sharing_limits[1].context_memory, Mebibytes::Zero());
+  EXPECT_EQ(policy->sharing_limits[2], (SharingLimit{"l4", 0, Mebibytes::Of(1024)}));
   EXPECT_EQ(policy->dialects, (std::vector<std::string>{"native", "hami"}));
   EXPECT_EQ(policy->actor, PreemptionActor::kScheduler);
   EXPECT_EQ(policy->wait_for_nodes, std::chrono::seconds(90));
@@ -259,7 +264,16 @@ TEST(DecodeGpuPolicyTest, RefusalsNameTheFieldTheRuleAndTheValue) {
       {R"({"sharing":{"limits":[{"model":"t4","maxPodsPerGpu":0}]}})",
        "spec.sharing.limits[0].maxPodsPerGpu: expected 1..1000, found 0"},
       {R"({"sharing":{"limits":[{"model":"t4"}]}})",
-       "spec.sharing.limits[0].maxPodsPerGpu: expected a number of pods, found nothing"},
+       "spec.sharing.limits[0]: expected maxPodsPerGpu or contextMemory, found "
+       "{\"model\":\"t4\"}"},
+      {R"({"sharing":{"limits":[{"model":"t4","contextMemory":"17Gi"}]}})",
+       "spec.sharing.limits[0].contextMemory: expected an amount of memory of at most 16Gi, found "
+       "\"17Gi\""},
+      {R"({"sharing":{"limits":[{"model":"t4","contextMemory":"400"}]}})",
+       "spec.sharing.limits[0].contextMemory: expected a quantity of bytes, 1Mi..256Pi, such as "
+       "\"160Gi\", found \"400\""},
+      {R"({"sharing":{"requestsGreaterThanOne":true}})",
+       "spec.sharing.requestsGreaterThanOne: expected one of Allow, Refuse, found true"},
       {R"({"sharing":{"limits":[{"maxPodsPerGpu":1}]}})",
        "spec.sharing.limits[0].model: expected a GPU model name or \"any\", found nothing"},
       {R"({"sharing":{"limits":[{"model":"","maxPodsPerGpu":1}]}})",

@@ -13,11 +13,12 @@
 namespace tranche {
 namespace THIS_FILE {
 
-std::string Why(const NodeFacts& node, const PodRequest& request) {
-  const Inventory inventory = BuildInventory(node, 0);
+std::string Why(const NodeFacts& node, const PodRequest& request, GpuPolicy policy = {},
+                const NodeRules& rules = {}) {
+  Inventory inventory = BuildInventory(node, 0);
+  inventory.rules = rules;
   Load load;
   load.Reset(inventory);
-  GpuPolicy policy;
   policy.unenforced_sharing = Permission::kAllow;
   const Reason reason = Obstacle(inventory, load, request, {.policy = &policy});
   return reason == Reason::kNone ? "" : std::string(Describe(reason).code);
@@ -104,11 +105,56 @@ TEST(Eligibility, OfSeveralKeysTheWorstIsTold) {
   EXPECT_EQ(Why(node, request), "TooManyPerNode");
 }
 
+// failRequestsGreaterThanOne of NVIDIA's device plugin, as a GPUPolicy tells of it.
+TEST(Eligibility, APolicySaysWhetherAContainerMayHaveSeveralReplicas) {
+  using Says = std::optional<Permission>;
+  constexpr Permission kAllow = Permission::kAllow;
+  constexpr Permission kRefuse = Permission::kRefuse;
+  const NodeFacts mps = test::SharedNode("n", 2, 4, true, SharingMethod::kMps);
+  const NodeFacts sliced = test::SharedNode("n", 2, 4, true);
+  const NodeFacts instances = test::MigNode("n", 1, 0, {{"3g.40gb", 2, 2}});
+  const PodRequest two = test::SharedPod("p", 2);
+  const PodRequest two_of_mig = test::MigPod("p", "3g.40gb", 2, true);
+  const struct {
+    const NodeFacts& node;
+    const PodRequest& request;
+    Says policy, rules;
+    std::string_view reason;
+  } rows[] = {
+      {sliced, two, {}, {}, ""},
+      {sliced, two, kAllow, {}, ""},
+      {sliced, two, kRefuse, {}, "OneReplica"},
+      {sliced, two, kRefuse, kAllow, ""},
+      {sliced, two, kAllow, kRefuse, "OneReplica"},
+      {mps, two, {}, {}, "OneReplica"},
+      {mps, two, kRefuse, {}, "OneReplica"},
+      {mps, two, kAllow, {}, ""},
+      {mps, two, {}, kAllow, ""},
+      {instances, two_of_mig, {}, {}, ""},
+      {instances, two_of_mig, kRefuse, {}, "OneReplica"},
+  };
+  for (const auto& row : rows) {
+    GpuPolicy policy;
+    policy.several_replicas = row.policy;
+    NodeRules rules;
+    rules.several_replicas = row.rules;
+    EXPECT_EQ(Why(row.node, row.request, policy, rules), row.reason) << &row - rows;
+  }
+  GpuPolicy refuse;
+  refuse.several_replicas = kRefuse;
+  EXPECT_EQ(Why(sliced, test::SharedPod("p", 1), refuse), "");
+  EXPECT_EQ(Why(test::StockNode("n", 4), test::WholePod("p", 4), refuse), "") << "whole GPUs";
+  EXPECT_EQ(
+      Why(test::MigNode("n", 1, 0, {{"3g.40gb", 2}}), test::MigPod("p", "3g.40gb", 2), refuse), "")
+      << "instances that nobody shares";
+  EXPECT_EQ(Why(sliced, test::FractionPod("p", 100, 2), refuse), "") << "shares, of two cards";
+}
+
 // The server of MPS refuses a container that asks for two of its replicas; nobody else does.
 TEST(Eligibility, UnderMpsAContainerHasOneReplica) {
   const NodeFacts mps = test::SharedNode("n", 2, 4, true, SharingMethod::kMps);
   EXPECT_EQ(Why(mps, test::SharedPod("p", 1)), "");
-  EXPECT_EQ(Why(mps, test::SharedPod("p", 2)), "TooManyPerNode");
+  EXPECT_EQ(Why(mps, test::SharedPod("p", 2)), "OneReplica");
   EXPECT_EQ(Why(test::SharedNode("n", 2, 4, true), test::SharedPod("p", 2)), "");
   NodeFacts unreplicated = test::StockNode("n", 2);
   unreplicated.sharing = SharingMethod::kMps;

@@ -125,6 +125,64 @@ PodRequest HamiWhole() {
   return request;
 }
 
+// ---- Contexts -----------------------------------------------------------------------------------
+
+// What a CUDA context takes, it takes beside an amount that a container asks for; a part of a card
+// is a part of everything on it.
+TEST(ContextMemoryTest, ComesBesideAmountsOfMemory) {
+  const std::vector<SharingLimit> none;
+  const auto of = [](std::string model, int64_t mib) {
+    return SharingLimit{std::move(model), 0, Mebibytes::Of(mib)};
+  };
+  const NodeFacts sliced = Shared(kSlices, 1, 100);
+  const NodeFacts halves = Shared(kSlices, 1, 2);
+  const struct {
+    std::string what;
+    NodeFacts node;
+    std::vector<SharingLimit> limits;
+    PodRequest request;
+    int fit;
+  } rows[] = {
+      {"nothing said", sliced, none, MemoryPod(1000), 46},
+      {"beside each", sliced, {of("any", 400)}, MemoryPod(1000), 32},
+      {"the card full to the last MiB", sliced, {of("any", 23'034 - 11'517)}, MemoryPod(11'517), 2},
+      {"a MiB more", sliced, {of("any", 23'034 - 11'516)}, MemoryPod(11'517), 1},
+      {"another model", sliced, {of("t4", 400)}, MemoryPod(1000), 46},
+      {"the larger of two", sliced, {of("any", 400), of("l40s", 1000)}, MemoryPod(1000), 23},
+      {"parts of a card", halves, {of("any", 400)}, test::FractionPod("p", 500), 2},
+      {"replicas", halves, {of("any", 400)}, Replica(), 2},
+      {"HAMi's amounts", HamiWithModes({""}), {of("any", 500)}, test::HamiPod("p", 1, 3000), 4},
+      {"alone there", HamiWithModes({""}), {of("any", 500)}, test::HamiPod("p", 1, 15'109, 100), 1},
+      {"too large with its context", sliced, {of("any", 400)}, MemoryPod(kL40sMib - 399), 0},
+      {"just not", sliced, {of("any", 400)}, MemoryPod(kL40sMib - 400), 1},
+  };
+  for (const auto& row : rows) {
+    EXPECT_EQ(Node(row.node).Policy(row.limits).Fill(row.request), row.fit) << row.what;
+  }
+}
+
+TEST(ContextMemoryTest, IsCountedForWhoRunsAtATime) {
+  const std::vector<SharingLimit> limits = {{"any", 0, Mebibytes::Of(400)}};
+  const int64_t third = kL40sMib / 3 - 400;
+  const auto fits = [&](const PodRequest& request) {
+    return Node(Shared(kSlices, 1, 100)).Policy(limits).Try(request) == Reason::kNone;
+  };
+  const PodRequest two = With(MemoryPod(third), ContainerRole::kApp, MemoryAsk(third));
+  const PodRequest three = With(two, ContainerRole::kSidecar, MemoryAsk(third));
+  EXPECT_TRUE(fits(three));
+  EXPECT_FALSE(fits(With(two, ContainerRole::kSidecar, MemoryAsk(third + 1))));
+  EXPECT_TRUE(fits(With(three, ContainerRole::kInit, MemoryAsk(third)))) << "has ended before";
+}
+
+TEST(ContextMemoryTest, WhoNeverFitsIsToldThatItIsTooLarge) {
+  Node node(Shared(kSlices, 1, 100));
+  node.Policy({{"any", 0, Mebibytes::Of(400)}});
+  EXPECT_EQ(node.Why(MemoryPod(kL40sMib)), "TooLarge");
+  EXPECT_EQ(node.Why(MemoryPod(kL40sMib - 400)), "None");
+  ASSERT_TRUE(node.Put(MemoryPod(1000)));
+  EXPECT_EQ(node.Why(MemoryPod(kL40sMib - 400)), "NoRoom");
+}
+
 // ---- The way of sharing -------------------------------------------------------------------------
 
 TEST(SharingModeTest, IsWhatTheNodeMakesOfTheAsk) {
@@ -194,7 +252,7 @@ TEST(SharingModeTest, AClassKeepsItsPodsOffCardsItMayNotShare) {
        Shared(kServer, 1, 4),
        test::SharedPod("p", 2),
        {kMps},
-       "TooManyPerNode"},
+       "OneReplica"},
       {"too, but first the way",
        Shared(kServer, 1, 4),
        test::SharedPod("p", 2),

@@ -53,6 +53,40 @@ TEST(ExplainText, AMisfitSaysWhatIsFree) {
               testing::HasSubstr("4 of 4 cards idle"));
 }
 
+TEST(ExplainText, WhoNeverFitsForItsContextIsToldSo) {
+  NodeEntry entry;
+  entry.state.SetFacts(SharedNode("node", 1, 4, true), 0);
+  PodRequest request = FractionPod("pod", 1);
+  request.asks[0].memory = {MemoryNeed::Kind::kMib, 46'000};
+  GpuPolicy policy;
+  const auto text = [&](Reason reason) {
+    return DescribeMisfit(entry, request, policy, reason, At(0));
+  };
+  constexpr const char* kContexts =
+      "; by GPUPolicy the context of each container that asks an amount of memory takes 400 MiB "
+      "more";
+  EXPECT_THAT(text(Reason::kTooLarge), testing::Not(testing::HasSubstr("context")));
+  policy.sharing_limits = {{"any", 0, Mebibytes::Of(400)}};
+  EXPECT_THAT(text(Reason::kTooLarge), testing::EndsWith(kContexts));
+  EXPECT_THAT(text(Reason::kNoRoom), testing::EndsWith(kContexts));
+}
+
+TEST(ExplainText, AReplicaRuleNamesWhoseItIs) {
+  NodeEntry entry;
+  entry.state.SetFacts(SharedNode("node", 1, 4, true, SharingMethod::kMps), 0);
+  GpuPolicy policy;
+  const auto text = [&] {
+    return DescribeMisfit(entry, SharedPod("pod", 2), policy, Reason::kOneReplica, At(0));
+  };
+  EXPECT_EQ(text(),
+            "asks 2 shared GPUs; under MPS NVIDIA's device plugin gives a container one "
+            "replica");
+  policy.several_replicas = Permission::kRefuse;
+  EXPECT_EQ(text(),
+            "asks 2 shared GPUs; by sharing.requestsGreaterThanOne of a GPUPolicy a "
+            "container has one replica there");
+}
+
 TEST(NodeView, ANodeShowsItsGpusAndWhatIsFree) {
   NodeEntry entry;
   entry.state.SetFacts(StockNode("node", 4), 0);
