@@ -457,6 +457,11 @@ std::string EncodeExplanation(const Explanation& explanation, const PodNotes& no
   AppendMember(out, "advice", explanation.advice);
   if (!explanation.pod.scheduler_says.empty())
     AppendMember(out, "schedulerSays", explanation.pod.scheduler_says);
+  if (!explanation.pod.own_limits.empty()) {
+    AppendList(
+        out, "ownLimits", explanation.pod.own_limits,
+        [](std::string& text, const std::string& sentence) { wire::AppendQuoted(text, sentence); });
+  }
   AppendForecast(out, explanation.pod, notes.forecasts);
   AppendRightSize(out, notes);
   out += '}';

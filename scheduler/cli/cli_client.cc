@@ -198,6 +198,9 @@ int PrintExplanation(const Json& pod, bool each_node, std::ostream& out) {
   }
   if (const std::string says = SchedulerSays(pod); !says.empty())
     PrintLabelled("others", says, out);
+  for (const Json& sentence : pod.value("ownLimits", Json::array())) {
+    PrintLabelled("sets", sentence.get<std::string>(), out);
+  }
   if (Text(pod, "advice") != "-") PrintLabelled("advice", Text(pod, "advice"), out);
   if (pod.contains("forecast")) PrintLabelled("start", StartOf(pod.at("forecast")), out);
   if (pod.contains("rightSize")) {

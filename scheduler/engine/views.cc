@@ -51,7 +51,10 @@ PodView EngineViews::ViewPod(const PodUid& uid, const PodRecord& record) {
     view.state = PodState::kClaimed;
     id = record.tentative;
   }
-  if (id == kNoNode || cluster_.nodes[id] == nullptr) {
+  const bool there = id != kNoNode && cluster_.nodes[id] != nullptr;
+  view.own_limits =
+      DescribeOwnLimits(*record.request, there ? &cluster_.nodes[id]->state.inventory() : nullptr);
+  if (!there) {
     DescribeWait(context, uid, record, view);
   } else {
     ViewHeld(id, uid, record, view);

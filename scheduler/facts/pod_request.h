@@ -104,6 +104,16 @@ struct Refusal {
   std::string detail;  // expected, found (quoted), where; for explain, never for the wire
 };
 
+// What a container sets of CUDA's MPS itself, in its environment. An MPS server holds the process
+// to it, within what the server gives; it is no request, and nothing is charged by it.
+struct OwnLimits {
+  int container = 0;                // index into PodRequest::containers
+  std::optional<MilliGpu> threads;  // CUDA_MPS_ACTIVE_THREAD_PERCENTAGE, of the GPU's threads
+  std::optional<Mebibytes> memory;  // CUDA_MPS_PINNED_DEVICE_MEM_LIMIT, the largest of its devices
+  std::string problem;              // what of it could not be read; empty: nothing
+  friend bool operator==(const OwnLimits&, const OwnLimits&) = default;
+};
+
 struct PodRequest {
   PodUid uid;
   PodName name;
@@ -113,9 +123,10 @@ struct PodRequest {
   RequestStyle style = RequestStyle::kNone;
   // Every init container, then every app container, in order.
   std::vector<ContainerInfo> containers;
-  std::vector<Ask> asks;             // ascending container
-  std::vector<PoolNeed> pool_needs;  // ascending key, counts > 0
-  std::optional<Refusal> refusal;    // set: the request can never be met; asks are empty
+  std::vector<Ask> asks;              // ascending container
+  std::vector<PoolNeed> pool_needs;   // ascending key, counts > 0
+  std::vector<OwnLimits> own_limits;  // ascending container; of one that asks for GPUs
+  std::optional<Refusal> refusal;     // set: the request can never be met; asks are empty
 
   std::vector<std::string> models_any;  // lower case; empty: any (see MatchesModel)
   std::vector<std::string> models_none;

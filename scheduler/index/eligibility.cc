@@ -181,6 +181,14 @@ bool BreaksReplicaRule(const Inventory& inventory, const Ask& ask, const GpuPoli
              .value_or(mps ? Permission::kRefuse : Permission::kAllow) == Permission::kRefuse;
 }
 
+// Its agent gives the container the limits of its record in these variables, and refuses one that
+// sets them itself.
+bool SetsItsOwnPart(const Inventory& inventory, const PodRequest& request, const Ask& ask) {
+  const bool part = ask.resource == Resource::kShare && ask.compute < kWholeGpu;
+  return part && inventory.agent == AgentKind::kTranche &&
+         std::ranges::count(request.own_limits, ask.container, &OwnLimits::container) > 0;
+}
+
 // The pod alone has more containers on cards at one moment than all cards of the node take.
 bool ExceedsUserLimits(const Inventory& inventory, const PodRequest& request) {
   int64_t most = 0;
@@ -216,6 +224,7 @@ Reason Obstacle(const Inventory& inventory, const Load& load, const PodRequest& 
     if (BreaksReplicaRule(inventory, ask, *rules.policy)) {
       found = std::min(found, Reason::kOneReplica);
     }
+    if (SetsItsOwnPart(inventory, request, ask)) found = std::min(found, Reason::kAgentCannotServe);
     if (found == Reason::kNoRoom) continue;
     if (reason == Reason::kNone || found < reason) reason = found;
   }

@@ -67,6 +67,8 @@ void AppendShape(const PodRequest& request, std::string& out) {
                                             static_cast<int64_t>(request.link_floor->path)
                                       : -1);
   AppendToKey(out, request.nic_floor ? static_cast<int64_t>(*request.nic_floor) : -1);
+  // Which containers have any decides where the pod may go; what they say does not.
+  for (const OwnLimits& own : request.own_limits) AppendToKey(out, own.container);
 }
 
 void AppendConstraints(const NodeConstraints& constraints, std::string& out) {

@@ -80,7 +80,9 @@ struct PodView {
   std::vector<std::string> containers;   // names, init containers first; of one with devices
   // Pending: of the last filter's refusals the one closest to fitting.
   Reason reason = Reason::kNone;
-  std::string detail;                  // with numbers and quoted values
+  std::string detail;  // with numbers and quoted values
+  // What its containers set of MPS themselves, a sentence each.
+  std::vector<std::string> own_limits;
   std::string scheduler_says;          // pending: kube-scheduler's own message, shortened
   std::optional<Instant> eligible_at;  // when time alone changes the answer
   Reason observed = Reason::kNone;     // what a quota in mode Observe would have said

@@ -246,6 +246,16 @@ std::string DescribeReplicaRule(const Inventory& inventory, const GpuPolicy& pol
               : "under MPS NVIDIA's device plugin gives a container one replica";
 }
 
+std::string DescribeOwnVariables(const PodRequest& request) {
+  if (request.own_limits.empty()) return "";
+  const auto container = static_cast<std::size_t>(request.own_limits.front().container);
+  return fmt::format(
+      "container {} sets limits of MPS itself (CUDA_MPS_...), which would replace those "
+      "tranche-node "
+      "gives it: take them out of the pod",
+      request.containers[container].name);
+}
+
 // What the policy has contexts take; empty: nothing, or not of this pod.
 std::string DescribeContexts(const Inventory& inventory, const PodRequest& request,
                              const GpuPolicy& policy) {
@@ -257,7 +267,53 @@ std::string DescribeContexts(const Inventory& inventory, const PodRequest& reque
       beside.count());
 }
 
+// What becomes of a limit of `asked`, where an MPS server gives each container `given`; in words.
+std::string AgainstServer(int64_t asked, int64_t given, std::string_view unit) {
+  if (asked > given) {
+    return fmt::format("without effect, since the MPS server gives each container {} {}",
+                       unit == "%" ? Decimals(given * 100) : fmt::format("{}", given), unit);
+  }
+  return asked == given ? "as the MPS server does by itself"
+                        : "it is held to less than its part, and charged for the part";
+}
+
 }  // namespace
+
+std::vector<std::string> DescribeOwnLimits(const PodRequest& request, const Inventory* inventory) {
+  std::vector<std::string> sentences;
+  const bool replica = inventory != nullptr && inventory->sharing == SharingMethod::kMps &&
+                       inventory->gpu_unit == GpuUnit::kReplica && !inventory->cards.empty();
+  const auto add = [&](const OwnLimits& own, std::string_view what, const std::string& here) {
+    std::string where = "its MPS server, if the node has one, holds it to that; it is no request";
+    if (replica) {
+      where = here;
+    } else if (inventory != nullptr && !inventory->has_agent()) {
+      where = "without effect, since nobody says that an MPS server is on the node";
+    }
+    sentences.push_back(
+        fmt::format("container {} sets {} itself: {}",
+                    request.containers[static_cast<std::size_t>(own.container)].name, what, where));
+  };
+  for (const OwnLimits& own : request.own_limits) {
+    if (!own.problem.empty()) {
+      sentences.push_back(fmt::format(
+          "container {}: {}: no limit",
+          request.containers[static_cast<std::size_t>(own.container)].name, own.problem));
+    }
+    if (own.threads) {
+      const int64_t given = replica ? 100 / inventory->replicas * 10 : 0;
+      add(own, fmt::format("{} % of the threads", Decimals(own.threads->count() * 100)),
+          AgainstServer(own.threads->count(), given, "%"));
+    }
+    if (own.memory) {
+      const int64_t given =
+          replica ? inventory->cards.front().memory.count() / inventory->replicas : 0;
+      add(own, fmt::format("a limit of {} MiB", own.memory->count()),
+          AgainstServer(own.memory->count(), given, "MiB"));
+    }
+  }
+  return sentences;
+}
 
 std::string DescribeMaintenance(const NodeEntry& entry) {
   if (!entry.window) return "";
@@ -303,6 +359,8 @@ std::string DescribeMisfit(const NodeEntry& entry, const PodRequest& request,
       return fmt::format("{}; the node has {} cards", asks, inventory.cards.size());
     case Reason::kOneReplica:
       return fmt::format("{}; {}", asks, DescribeReplicaRule(inventory, policy));
+    case Reason::kAgentCannotServe:
+      return DescribeOwnVariables(request);
     case Reason::kTooLarge: {
       Mebibytes largest = Mebibytes::Zero();
       for (const Card& card : inventory.cards) largest = std::max(largest, card.memory);

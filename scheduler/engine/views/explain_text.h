@@ -5,12 +5,14 @@
 #pragma once
 
 #include <string>
+#include <vector>
 
 #include "policy/spec.h"
 #include "scheduler/engine/state/records.h"
 #include "scheduler/engine/state/request_context.h"
 #include "scheduler/facts/pod_request.h"
 #include "scheduler/facts/reason.h"
+#include "scheduler/index/inventory.h"
 #include "topology/base/units.h"
 
 namespace tranche {
@@ -32,5 +34,8 @@ std::string DescribeInterruption(const NodeEntry& entry);
 std::string DescribeCapacity(const NodeEntry& entry, const GpuClass& gpu_class);
 // The request in a few words: "1 GPU", "0.5 GPU", "2 x 1g.10gb".
 std::string DescribeRequest(const PodRequest& request);
+// What its containers set of MPS themselves, and what becomes of it on the node: a sentence each.
+// `inventory` null: it has no node.
+std::vector<std::string> DescribeOwnLimits(const PodRequest& request, const Inventory* inventory);
 
 }  // namespace tranche

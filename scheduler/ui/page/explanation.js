@@ -63,6 +63,7 @@ export function explanation(pod, found, whatIf) {
     el('p', {class: 'advice-line'}, found.advice || 'Nothing that Tranche knows of; see the nodes below.'),
     planWords(found.plan),
     claimWords(found.claims ?? []),
+    (found.ownLimits ?? []).map((sentence) => el('p', {class: 'quiet-text'}, `Its ${sentence}.`)),
     whatIf,
     el('h3', {}, 'What the nodes answer'),
     nodesList(found.nodes ?? []));

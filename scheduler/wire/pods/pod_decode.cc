@@ -397,6 +397,7 @@ absl::StatusOr<PodFacts> DecodePod(Element pod, PodDetail detail) {
     if (!facts.claims) return facts;
   }
   if (spec) {
+    ReadOwnLimits(*spec, facts.request);
     facts.request.constraints = ReadConstraints(*spec, reader);
     facts.request.judged_elsewhere = IsJudgedElsewhere(*spec, reader);
   }

@@ -150,6 +150,32 @@ TEST(Eligibility, APolicySaysWhetherAContainerMayHaveSeveralReplicas) {
   EXPECT_EQ(Why(sliced, test::FractionPod("p", 100, 2), refuse), "") << "shares, of two cards";
 }
 
+// tranche-node writes a share's limits into variables, and refuses a container that sets them.
+TEST(Eligibility, WhoSetsLimitsOfMpsItselfGetsNoShareOfTrancheNode) {
+  const NodeFacts own = WithNode(test::HamiNode("n", 2), [](NodeFacts& node) {
+    node.agent->kind = AgentKind::kTranche;
+    for (AgentDevice& device : node.agent->devices) device.mode = "mps";
+  });
+  const NodeFacts mps = test::SharedNode("n", 2, 4, true, SharingMethod::kMps);
+  const PodRequest plain = With(test::FractionPod("p", 500), [](PodRequest& request) {
+    request.containers[0].plugin_count = 1;
+    request.pool_needs = {{"nvidia.com/gpu", 1}};
+  });
+  const auto sets = [](const PodRequest& request, int container) {
+    return With(request, [container](PodRequest& made) {
+      made.containers.push_back({"beside", ContainerRole::kApp, 0});
+      made.own_limits = {{container, MilliGpu::Of(250), std::nullopt, ""}};
+    });
+  };
+  EXPECT_EQ(Why(own, plain), "");
+  EXPECT_EQ(Why(own, sets(plain, 0)), "AgentCannotServe");
+  EXPECT_EQ(Why(own, sets(plain, 1)), "") << "a container without GPUs";
+  const PodRequest whole =
+      With(plain, [](PodRequest& request) { request.asks[0].compute = kWholeGpu; });
+  EXPECT_EQ(Why(own, sets(whole, 0)), "") << "limits of a whole GPU are nobody else's";
+  EXPECT_EQ(Why(mps, sets(test::SharedPod("p", 1), 0)), "") << "NVIDIA's plugin lets it";
+}
+
 // The server of MPS refuses a container that asks for two of its replicas; nobody else does.
 TEST(Eligibility, UnderMpsAContainerHasOneReplica) {
   const NodeFacts mps = test::SharedNode("n", 2, 4, true, SharingMethod::kMps);

@@ -87,6 +87,52 @@ TEST(ExplainText, AReplicaRuleNamesWhoseItIs) {
             "container has one replica there");
 }
 
+TEST(ExplainText, LimitsThatAPodSetsItselfAreHeldAgainstTheServers) {
+  const auto inventory = [](const NodeFacts& facts) { return BuildInventory(facts, 0); };
+  const Inventory mps = inventory(SharedNode("n", 1, 4, true, SharingMethod::kMps));
+  const Inventory sliced = inventory(SharedNode("n", 1, 4, true));
+  const Inventory agent = inventory(HamiNode("n", 1));
+  const OwnLimits half{0, MilliGpu::Of(500), std::nullopt, ""};
+  const OwnLimits quarter{0, MilliGpu::Of(250), std::nullopt, ""};
+  const OwnLimits little{0, MilliGpu::Of(101), std::nullopt, ""};
+  const OwnLimits memory{0, std::nullopt, Mebibytes::Of(20'000), ""};
+  const OwnLimits bad{0, std::nullopt, std::nullopt, "expected this, found that"};
+  const struct {
+    const OwnLimits& own;
+    const Inventory* there;
+    std::string text;
+  } rows[] = {
+      {half, &mps,
+       "container main sets 50 % of the threads itself: without effect, since the MPS server gives "
+       "each container 25 %"},
+      {quarter, &mps,
+       "container main sets 25 % of the threads itself: as the MPS server does by itself"},
+      {little, &mps,
+       "container main sets 10.1 % of the threads itself: it is held to less than its part, and "
+       "charged for the part"},
+      {memory, &mps,
+       "container main sets a limit of 20000 MiB itself: without effect, since the MPS server "
+       "gives "
+       "each container 11517 MiB"},
+      {half, &sliced,
+       "container main sets 50 % of the threads itself: without effect, since nobody says that an "
+       "MPS server is on the node"},
+      {half, &agent,
+       "container main sets 50 % of the threads itself: its MPS server, if the node has one, holds "
+       "it to that; it is no request"},
+      {half, nullptr,
+       "container main sets 50 % of the threads itself: its MPS server, if the node has one, holds "
+       "it to that; it is no request"},
+      {bad, &mps, "container main: expected this, found that: no limit"},
+  };
+  for (const auto& row : rows) {
+    PodRequest request = SharedPod("pod", 1);
+    request.own_limits = {row.own};
+    EXPECT_THAT(DescribeOwnLimits(request, row.there), testing::ElementsAre(row.text));
+  }
+  EXPECT_TRUE(DescribeOwnLimits(SharedPod("pod", 1), &mps).empty());
+}
+
 TEST(NodeView, ANodeShowsItsGpusAndWhatIsFree) {
   NodeEntry entry;
   entry.state.SetFacts(StockNode("node", 4), 0);
