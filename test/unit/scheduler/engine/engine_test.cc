@@ -91,7 +91,7 @@ TEST_F(EngineTest, ReasonsNameTheMostFundamentalObstacle) {
       {pinned, "hami", "WrongDevice"},
       {t4, "small", "WrongModel"},
       {big, "small", "TooLarge"},
-      {SharedPod("k", 2), "mps", "TooManyPerNode"},
+      {SharedPod("k", 2), "mps", "OneReplica"},
       {wrong, "small", "BadAmount"},
   };
   for (const Row& row : rows) {
