@@ -133,7 +133,9 @@ void ReadOwnLimits(Object spec, PodRequest& request) {
         ReadOwnLimit(variable, name, own);
       }
       own.container = index;
-      if (any) request.own_limits.push_back(std::move(own));
+      // In a list that could not be read to its end there are more than were taken.
+      const bool taken = static_cast<std::size_t>(index) < request.containers.size();
+      if (any && taken) request.own_limits.push_back(std::move(own));
     }
   }
 }
