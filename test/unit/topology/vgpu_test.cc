@@ -10,7 +10,7 @@
 namespace tranche {
 namespace THIS_FILE {
 
-TEST(VgpuTest, ATypeNamesItsCardAndItsPartOfIt) {
+TEST(VgpuTypeTest, ATypeNamesItsCardAndItsPartOfIt) {
   const struct {
     std::string_view product;
     std::string_view model;
@@ -50,7 +50,7 @@ TEST(VgpuTest, ATypeNamesItsCardAndItsPartOfIt) {
   }
 }
 
-TEST(VgpuTest, WhatIsNoKnownTypeIsNone) {
+TEST(VgpuTypeTest, WhatIsNoKnownTypeIsNone) {
   for (const std::string& product : {
            std::string(),
            std::string("NVIDIA-A100-SXM4-40GB"),
