@@ -135,7 +135,17 @@ def waiting():
         "Wait by team", "How long pods had waited since they were created when they were bound: 95 "
         "of 100 waited less.",
         [(f"histogram_quantile(0.95, sum by (leaf, le) ({waited}))", "{{leaf}}")], SECONDS, 12)
-    return [reasons, listed, entitled, by_team]
+    ahead = graph(
+        "Expected wait", "How long half of the pods that wait are expected to wait on at most, by "
+        "team and class. Pods for which no time can be given are not in it.",
+        [(f"max by (leaf, class) (tranche_expected_start_seconds{{{LEAF}}})",
+          "{{leaf}} {{class}}")], SECONDS, 12)
+    held = graph(
+        "Starts and what was expected", "Pods that started, by where in the span of 80 % shown for "
+        "them: eight in ten should be within. All teams together.",
+        [('sum by (start) (increase(tranche_forecast_spans_total{job=~"$job"}'
+          "[$__rate_interval]))", "{{start}}")], PODS, 12, stacked=True)
+    return [reasons, listed, entitled, by_team, ahead, held]
 
 
 def taken_back():
