@@ -8,6 +8,7 @@
 #include <string>
 #include <utility>
 
+#include "bench/forecast/world.h"
 #include "scheduler/engine/engine.h"
 #include "scheduler/foresight/forecast.h"
 #include "scheduler/foresight/track_record.h"
@@ -16,7 +17,6 @@ namespace tranche::bench::forecast {
 namespace {
 
 constexpr int kTeams = 100;
-constexpr int kFleetGpus = 8;  // of a node
 const Instant kFleetNow(std::chrono::seconds(1'700'000'000));
 
 double CpuSeconds() {
@@ -25,31 +25,12 @@ double CpuSeconds() {
   return static_cast<double>(now.tv_sec) + static_cast<double>(now.tv_nsec) * 1e-9;
 }
 
-NodeFacts FleetNode(int number) {
-  NodeFacts node;
-  node.name = NodeName(fmt::format("node-{:05}", number));
-  node.uid = NodeUid(fmt::format("node-uid-{}", number));
-  node.product = "NVIDIA-H100-80GB-HBM3";
-  node.memory = Mebibytes::Of(81'559);
-  node.count = kFleetGpus;
-  node.replicas = 1;
-  node.gpu = ResourceCount{kFleetGpus, kFleetGpus};
-  return node;
-}
-
 PodFacts FleetPod(std::size_t number, int gpus) {
   PodFacts pod;
-  PodRequest& request = pod.request;
-  request.uid = PodUid(fmt::format("pod-uid-{}", number));
-  request.name = {fmt::format("team-{}", number % kTeams), fmt::format("work-{}", number)};
-  request.style = RequestStyle::kNative;
-  request.containers.push_back({"main", ContainerRole::kApp, gpus});
-  Ask ask;
-  ask.resource = Resource::kGpu;
-  ask.count = gpus;
-  request.asks.push_back(ask);
-  request.pool_needs.push_back({"nvidia.com/gpu", gpus});
-  pod.owner = "owner-of-" + request.name.name;
+  pod.request =
+      WholeGpus(PodUid(fmt::format("pod-uid-{}", number)),
+                {fmt::format("team-{}", number % kTeams), fmt::format("work-{}", number)}, gpus);
+  pod.owner = "owner-of-" + pod.request.name.name;
   pod.created = kFleetNow - std::chrono::hours(1);
   return pod;
 }
@@ -65,10 +46,11 @@ FleetCost ForetellFleet(int nodes, int waiting) {
   Runtimes runtimes;
   std::size_t number = 0;
   for (int node = 0; node < nodes; ++node) {
-    engine.UpsertNode(FleetNode(node), kFleetNow);
+    const NodeFacts facts = NodeOf(node);
+    engine.UpsertNode(facts, kFleetNow);
     for (const int gpus : {4, 2, 2}) {
       PodFacts pod = FleetPod(number++, gpus);
-      pod.node = NodeName(fmt::format("node-{:05}", node));
+      pod.node = facts.name;
       pod.bound_at = kFleetNow - std::chrono::minutes(number % 600);
       pod.running_at = pod.bound_at;
       runtimes.NoteBegun(RunKindOf(pod.request.name, "", GpusOf(pod.request)), *pod.running_at);

@@ -27,18 +27,6 @@ int64_t SecondsOf(Instant at) {
   return std::chrono::duration_cast<std::chrono::seconds>(at - At(0)).count();
 }
 
-NodeFacts NodeOf(int number) {
-  NodeFacts node;
-  node.name = NodeName(fmt::format("node-{:04}", number));
-  node.uid = NodeUid(fmt::format("uid-{}", number));
-  node.product = "Tesla-V100-SXM2-32GB";
-  node.memory = Mebibytes::Of(32'510);
-  node.count = kGpusPerNode;
-  node.replicas = 1;
-  node.gpu = ResourceCount{kGpusPerNode, kGpusPerNode};
-  return node;
-}
-
 std::string UidOf(std::size_t job, int pod) { return fmt::format("job-{:06}-{}", job, pod); }
 
 // A job of more GPUs than a node has is a gang of pods.
@@ -52,16 +40,10 @@ std::vector<PodCopy> PodsOf(const World& world, std::size_t job) {
     left -= gpus;
     PodCopy& copy = copies.emplace_back();
     PodRequest& request = copy.facts.request;
-    request.uid = PodUid(UidOf(job, i));
-    request.name = {world.trace.tenants[static_cast<std::size_t>(spec.tenant)].name,
-                    pods == 1 ? spec.name : fmt::format("{}-{}", spec.name, i)};
-    request.style = RequestStyle::kNative;
-    request.containers.push_back({"main", ContainerRole::kApp, gpus});
-    Ask ask;
-    ask.resource = Resource::kGpu;
-    ask.count = gpus;
-    request.asks.push_back(ask);
-    request.pool_needs.push_back({"nvidia.com/gpu", gpus});
+    request = WholeGpus(PodUid(UidOf(job, i)),
+                        {world.trace.tenants[static_cast<std::size_t>(spec.tenant)].name,
+                         pods == 1 ? spec.name : fmt::format("{}-{}", spec.name, i)},
+                        gpus);
     if (pods > 1) {
       request.gang = spec.name;
       request.gang_size = pods;
@@ -288,6 +270,32 @@ class Life {
 };
 
 }  // namespace
+
+NodeFacts NodeOf(int number) {
+  NodeFacts node;
+  node.name = NodeName(fmt::format("node-{:04}", number));
+  node.uid = NodeUid(fmt::format("uid-{}", number));
+  node.product = "Tesla-V100-SXM2-32GB";
+  node.memory = Mebibytes::Of(32'510);
+  node.count = kGpusPerNode;
+  node.replicas = 1;
+  node.gpu = ResourceCount{kGpusPerNode, kGpusPerNode};
+  return node;
+}
+
+PodRequest WholeGpus(PodUid uid, PodName name, int gpus) {
+  PodRequest request;
+  request.uid = std::move(uid);
+  request.name = std::move(name);
+  request.style = RequestStyle::kNative;
+  request.containers.push_back({"main", ContainerRole::kApp, gpus});
+  Ask ask;
+  ask.resource = Resource::kGpu;
+  ask.count = gpus;
+  request.asks.push_back(ask);
+  request.pool_needs.push_back({"nvidia.com/gpu", gpus});
+  return request;
+}
 
 World Synthetic(uint64_t seed, int jobs, bool declared, bool at_once) {
   World world;

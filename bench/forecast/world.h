@@ -7,6 +7,8 @@
 #include <vector>
 
 #include "bench/tenants/trace.h"
+#include "scheduler/facts/node_facts.h"
+#include "scheduler/facts/pod_request.h"
 #include "scheduler/foresight/forecast.h"
 
 namespace tranche::bench::forecast {
@@ -33,6 +35,10 @@ struct Foretold {
   int64_t p50 = 0;
   int64_t width = 0;  // from p10 to p90
 };
+
+// A node of kGpusPerNode.
+NodeFacts NodeOf(int number);
+PodRequest WholeGpus(PodUid uid, PodName name, int gpus);
 
 struct World {
   Trace trace;
