@@ -53,7 +53,8 @@ FleetCost ForetellFleet(int nodes, int waiting) {
       pod.node = facts.name;
       pod.bound_at = kFleetNow - std::chrono::minutes(number % 600);
       pod.running_at = pod.bound_at;
-      runtimes.NoteBegun(RunKindOf(pod.request.name, "", GpusOf(pod.request)), *pod.running_at);
+      runtimes.NoteBegun(RunKindOf(pod.request.name, "", GpusOf(pod.request)), *pod.running_at,
+                         std::nullopt);
       runtimes.Add(RunKindOf(pod.request.name, "", GpusOf(pod.request)),
                    {std::chrono::minutes(1 + number % 997), true});
       engine.UpsertPod(pod, kFleetNow);

@@ -185,7 +185,8 @@ class Life {
     }
     std::ranges::sort(starts);
     for (const auto& [at, job] : starts) {
-      runtimes_.NoteBegun(KindOf(world_.trace.jobs[job]), At(at));
+      runtimes_.NoteBegun(KindOf(world_.trace.jobs[job]), At(at),
+                          At(world_.trace.jobs[job].submit));
     }
   }
 

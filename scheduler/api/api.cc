@@ -59,10 +59,10 @@ http::Response Explain(EngineHost& host, const ApiSources& sources, const http::
       host.With(EngineCaller::kPages,
                 [&pod](Engine& engine, Instant now) { return engine.Explain(*pod, now); });
   if (!explanation) return Unknown("pod", pod->str());
-  const auto right_size = RightSizeOf(sources.advice, explanation->pod.uid);
+  const std::shared_ptr<const Forecasts> forecasts = LatestOf(sources.forecaster);
   return Conditional(request,
                      JsonResponse(EncodeExplanation(
-                         *explanation, {LatestOf(sources.forecaster).get(), right_size.get()})));
+                         *explanation, NotesOf(sources, explanation->pod, forecasts.get()))));
 }
 
 http::Response Rank(EngineHost& host, const http::Request& request) {
@@ -89,10 +89,10 @@ http::Response OnePod(EngineHost& host, const ApiSources& sources, const http::R
       host.With(EngineCaller::kPages,
                 [&name](Engine& engine, Instant) { return engine.Pods(*name, PodUid(), 1); });
   if (found.empty() || found.front().name != *name) return Unknown("pod", name->str());
-  const auto right_size = RightSizeOf(sources.advice, found.front().uid);
+  const std::shared_ptr<const Forecasts> forecasts = LatestOf(sources.forecaster);
   return Conditional(
-      request, JsonResponse(EncodePod(found.front(),
-                                      {LatestOf(sources.forecaster).get(), right_size.get()})));
+      request,
+      JsonResponse(EncodePod(found.front(), NotesOf(sources, found.front(), forecasts.get()))));
 }
 
 // By the labels that clouds and the usual tools set. A GPUPolicy may name others for gangs.
@@ -340,6 +340,17 @@ absl::StatusOr<RecentQuery> ReadEventQuery(const http::Request& request) {
     TRANCHE_ASSIGN_OR_RETURN(query.limit, ReadNumber("limit", *limit, 1, RecentEvents::kMost));
   }
   return query;
+}
+
+PodNotes NotesOf(const ApiSources& sources, const PodView& pod, const Forecasts* forecasts) {
+  PodNotes notes;
+  notes.forecasts = forecasts;
+  notes.right_size = RightSizeOf(sources.advice, pod.uid);
+  const bool waits = pod.state == PodState::kPending || pod.state == PodState::kClaimed;
+  if (sources.provisioning && waits && !pod.gang.empty()) {
+    notes.provisioning = sources.provisioning(pod.name.ns, pod.gang);
+  }
+  return notes;
 }
 
 void AddApi(EngineHost& host, Router& router, const ApiSources& sources) {

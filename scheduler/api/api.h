@@ -9,13 +9,17 @@
 
 #include <functional>
 #include <memory>
+#include <optional>
+#include <string>
 
 #include "absl/status/statusor.h"
 #include "scheduler/api/advice_api.h"
+#include "scheduler/api/api_json.h"
 #include "scheduler/api/router.h"
 #include "scheduler/controllers/card_readings.h"
 #include "scheduler/controllers/forecaster.h"
 #include "scheduler/host/engine_host.h"
+#include "scheduler/ports/provisioning.h"
 
 namespace tranche {
 
@@ -23,12 +27,18 @@ namespace tranche {
 // the parameter, what it takes and what was found.
 absl::StatusOr<RecentQuery> ReadEventQuery(const http::Request& request);
 
-// Beside what the engine knows. All may be empty: nothing is foretold, advised or measured.
+// Beside what the engine knows. All may be empty: nothing is foretold, advised, measured or asked
+// of autoscalers.
 struct ApiSources {
   const Forecaster* forecaster = nullptr;
   LatestAdvice advice = {};
   std::function<std::shared_ptr<const CardReadings>()> readings = nullptr;
+  // What an autoscaler was asked for a gang that waits: its namespace and name.
+  std::function<std::optional<ProvisioningFound>(const std::string& ns, const std::string& gang)>
+      provisioning = nullptr;
 };
+// Of one pod that is shown; `forecasts` and what it points to outlive the notes.
+PodNotes NotesOf(const ApiSources& sources, const PodView& pod, const Forecasts* forecasts);
 // The host must outlive the router's use, and so must the sources.
 void AddApi(EngineHost& host, Router& router, const ApiSources& sources = {});
 

@@ -8,6 +8,7 @@
 #include "scheduler/api/json_members.h"
 #include "scheduler/api/links_json.h"
 #include "scheduler/api/reclaim_api.h"
+#include "scheduler/controllers/scaling/provisioning_plan.h"
 
 namespace tranche {
 namespace {
@@ -212,6 +213,18 @@ void AppendRightSize(std::string& out, const PodNotes& notes) {
   out += EncodeRightSize(*notes.right_size);
 }
 
+void AppendProvisioning(std::string& out, const PodNotes& notes) {
+  if (!notes.provisioning) return;
+  const ProvisioningFound& found = *notes.provisioning;
+  AppendKey(out, "provisioning");
+  out += '{';
+  AppendMember(out, "request", found.name.name);
+  AppendMember(out, "state", std::string_view(NameOf(found.state)));
+  AppendTimeOrNull(out, "since", found.since);
+  AppendMember(out, "text", SaidOf(found));
+  out += '}';
+}
+
 std::string_view StateName(GangView::State state) {
   switch (state) {
     case GangView::State::kGathering:
@@ -399,6 +412,7 @@ std::string EncodePod(const PodView& pod, const PodNotes& notes, UseShown use) {
   AppendUse(out, pod, use);
   AppendForecast(out, pod, notes.forecasts);
   AppendRightSize(out, notes);
+  AppendProvisioning(out, notes);
   out += '}';
   return out;
 }
@@ -464,6 +478,7 @@ std::string EncodeExplanation(const Explanation& explanation, const PodNotes& no
   }
   AppendForecast(out, explanation.pod, notes.forecasts);
   AppendRightSize(out, notes);
+  AppendProvisioning(out, notes);
   out += '}';
   return out;
 }

@@ -17,6 +17,7 @@
 #include "scheduler/engine/engine.h"
 #include "scheduler/foresight/forecast.h"
 #include "scheduler/host/recent_events.h"
+#include "scheduler/ports/provisioning.h"
 
 namespace tranche {
 
@@ -65,7 +66,9 @@ std::string EncodeNode(const NodeView& node, const NodePlace& place,
 // What is known of one pod beside what the engine says. Null: nothing.
 struct PodNotes {
   const Forecasts* forecasts = nullptr;
-  const RightSize* right_size = nullptr;  // as "rightSize"
+  std::shared_ptr<const RightSize> right_size = nullptr;  // as "rightSize"
+  // What an autoscaler was asked for its gang, as "provisioning".
+  std::optional<ProvisioningFound> provisioning = std::nullopt;
 };
 std::string EncodePod(const PodView& pod, const PodNotes& notes = {},
                       UseShown use = UseShown::kAll);

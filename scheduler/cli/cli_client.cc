@@ -203,6 +203,14 @@ int PrintExplanation(const Json& pod, bool each_node, std::ostream& out) {
   }
   if (Text(pod, "advice") != "-") PrintLabelled("advice", Text(pod, "advice"), out);
   if (pod.contains("forecast")) PrintLabelled("start", StartOf(pod.at("forecast")), out);
+  if (pod.contains("provisioning")) {
+    const Json& asked = pod.at("provisioning");
+    const std::string since = Text(asked, "since");
+    PrintLabelled("nodes",
+                  fmt::format("ProvisioningRequest {}: {}{}", Text(asked, "request"),
+                              Text(asked, "text"), since == "-" ? "" : ", since " + since),
+                  out);
+  }
   if (pod.contains("rightSize")) {
     const Json& less = pod.at("rightSize");
     const Json& request = less.at("request");

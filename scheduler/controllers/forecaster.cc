@@ -14,9 +14,11 @@ void RunNotes::Watch(const Effects& effects) {
     noted.kind = event.kind;
     noted.at = event.at;
     noted.uid = event.uid;
+    noted.interval = event.interval;
     noted.pod = event.pod;
     noted.workload_class = event.workload_class;
     noted.parts = event.parts;
+    noted.came = event.came;
   }
   for (const EvictionOrder& order : effects.reclaims.evictions) {
     Note& note = notes_.emplace_back();

@@ -292,6 +292,15 @@ bool Engine::SetEmptied(const NodeName& node, std::optional<ReclaimRule> rule, I
   return true;
 }
 
+void Engine::TakeLearned(const ScorerMemory& learned, std::span<const PodUid> counted) {
+  ClusterState& cluster = parts_->cluster;
+  for (const PodUid& uid : counted) {
+    const auto found = cluster.pods.find(uid);
+    if (found != cluster.pods.end()) found->second.counted = true;
+  }
+  cluster.scorer.Take(learned);
+}
+
 bool Engine::Learn() { return parts_->cluster.scorer.Work(); }
 
 Effects& Engine::effects() {

@@ -48,6 +48,7 @@
 #include "scheduler/facts/reason.h"
 #include "scheduler/facts/reclaim.h"
 #include "scheduler/index/namespace_caps.h"
+#include "scheduler/scoring/score.h"
 #include "topology/base/ids.h"
 #include "topology/base/units.h"
 #include "topology/machine/machine_table.h"
@@ -103,6 +104,9 @@ class Engine {
   // What pods asked for before, and when: where room is kept for what usually comes, and advice,
   // begin with it. Before the first pod. Cost: about 2 us a pod.
   void Recall(std::span<const AskedBefore> pods, Instant now);
+  // What another engine learned of the workload, in place of what was learned here; `counted`: pods
+  // that wait and are in it. Cost: as of Scorer::Take.
+  void TakeLearned(const ScorerMemory& learned, std::span<const PodUid> counted);
   // What checkpoints tell of budgets stands for what came before, of which nothing else tells.
   void RestoreUse(const std::vector<RestoredUse>& uses, Instant now);
   // Where budgets stand, by uid.

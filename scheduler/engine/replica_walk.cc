@@ -114,6 +114,7 @@ PodCopy CopyOf(const EngineParts& parts, const PodUid& uid, const PodRecord& rec
   copy.eligible_at = record.eligible_at;
   copy.last_reason = WaitsBecause(cluster, record);
   copy.evicted = traits.evicted_at.has_value();
+  copy.counted = record.counted;
   if (const GpuClass* gpu_class = cluster.set->ClassOf(record.request->priority_class)) {
     copy.workload_class = gpu_class->name;
   }
@@ -240,6 +241,7 @@ void Engine::CopySlice(ReplicaWalk& walk, Instant now) {
       }
       copy.history.decay = Decay();
       copy.reclaims = Reclaims();
+      copy.learned = parts.cluster.scorer.Memory();
       walk.stage = ReplicaWalk::Stage::kDone;
       return;
     }

@@ -3,7 +3,7 @@
 //
 // It holds what the cluster told, as far as decisions hang on it, and what cannot be told again:
 // what is charged since when, where budgets stand, which reclaims run. Binds under way count as
-// done, tentative placements are left out, and the learned mix of the workload is not copied.
+// done, and tentative placements are left out.
 //
 // Values; they belong to who asks. Between two slices the books may change, so that the whole is no
 // snapshot of one moment: a pod that came to its node meanwhile is in it once, as it was seen last.
@@ -28,6 +28,7 @@
 #include "scheduler/facts/reason.h"
 #include "scheduler/facts/reclaim.h"
 #include "scheduler/index/namespace_caps.h"
+#include "scheduler/scoring/score.h"
 #include "topology/base/ids.h"
 #include "topology/base/units.h"
 
@@ -51,6 +52,7 @@ struct PodCopy {
   std::optional<Instant> eligible_at;
   Reason last_reason = Reason::kNone;  // of the last filter without any fitting node
   bool evicted = false;                // by us, and still there
+  bool counted = false;                // among the arrivals of ClusterCopy::learned
 };
 
 struct ClusterCopy {
@@ -68,6 +70,7 @@ struct ClusterCopy {
   std::vector<DisruptionBudget> disruption_budgets;
   std::vector<Reclaim> reclaims;
   std::vector<dra::Object> dra_objects;
+  std::optional<ScorerMemory> learned;  // of the workload; nullopt: from its pods alone
 };
 
 struct ReplicaWalk {

@@ -55,6 +55,8 @@ struct MeterEvent {
   // kOpen: who made the pod, as PodFacts::controller, and its labels; empty, null: not known.
   std::string controller;
   std::shared_ptr<const Labels> labels;
+  // kOpen: when the pod came, which no ledger keeps; nullopt: not known.
+  std::optional<Instant> came;
   bool estimated = false;  // `at` is the best that is known, not what was seen
   std::string note;        // a fixed word: "NodeLost", "LostWork", "Interruption", ...
 };

@@ -4,18 +4,21 @@
 
 namespace tranche {
 
-bool AllowedNodes::Put(const NodeFacts& node) {
+void AllowedNodes::Put(const NodeFacts& node) {
   ++changes_;
-  const auto [at, is_new] =
-      nodes_.insert_or_assign(node.name.str(), Node{node.labels, node.taints});
-  if (is_new) names_.push_back(at->first);
-  return is_new;
+  const auto [at, is_new] = numbers_.try_emplace(node.name.str(), nodes_.size());
+  if (is_new) nodes_.emplace_back();
+  nodes_[at->second] = Node{at->first, node.labels, node.taints, true};
 }
 
 void AllowedNodes::Remove(const NodeName& node) {
   ++changes_;
-  nodes_.erase(node.str());
-  std::erase(names_, node.str());
+  if (const auto number = NumberOf(node)) nodes_[*number].there = false;
+}
+
+std::optional<std::size_t> AllowedNodes::NumberOf(const NodeName& node) const {
+  const auto found = numbers_.find(node.str());
+  return found == numbers_.end() ? std::nullopt : std::optional(found->second);
 }
 
 std::size_t AllowedNodes::PlaceOf(const PodRequest& request) {
@@ -26,29 +29,27 @@ std::size_t AllowedNodes::PlaceOf(const PodRequest& request) {
     if (equal) return i;
   }
   if (lists_.size() == kMost) return kMost;
-  lists_.push_back({request.constraints, {}, 0});
+  lists_.push_back({request.constraints, List(), 0});
   return lists_.size() - 1;
 }
 
-bool AllowedNodes::Allows(const NodeConstraints* constraints, const std::string& node) const {
-  const auto found = nodes_.find(node);
-  if (found == nodes_.end()) return false;
-  const Node& known = found->second;
-  return constraints == nullptr ? Tolerates({}, known.taints)
-                                : Suits(*constraints, node, known.labels, known.taints);
-}
-
-const std::vector<std::string_view>& AllowedNodes::ListOf(std::size_t place,
-                                                          const NodeConstraints* constraints) {
-  const bool kept = place < lists_.size();
-  List& list = kept ? lists_[place] : other_;
-  if (kept && list.seen == changes_) return list.nodes;
-  list.seen = changes_;
+const AllowedNodes::List& AllowedNodes::ListOf(std::size_t place,
+                                               const NodeConstraints* constraints) {
+  const bool is_kept = place < lists_.size();
+  Kept& kept = is_kept ? lists_[place] : other_;
+  List& list = kept.list;
+  if (is_kept && kept.seen == changes_) return list;
+  kept.seen = changes_;
   list.nodes.clear();
-  for (const std::string& name : names_) {
-    if (Allows(constraints, name)) list.nodes.push_back(name);
+  list.allows.assign(nodes_.size(), false);
+  for (std::size_t number = 0; number < nodes_.size(); ++number) {
+    const Node& node = nodes_[number];
+    list.allows[number] = node.there && (constraints == nullptr ? Tolerates({}, node.taints)
+                                                                : Suits(*constraints, node.name,
+                                                                        node.labels, node.taints));
+    if (list.allows[number]) list.nodes.push_back(node.name);
   }
-  return list.nodes;
+  return list;
 }
 
 }  // namespace tranche

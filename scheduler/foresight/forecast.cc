@@ -169,7 +169,9 @@ class Arrivals {
     const bool fresh = facts.created && at_ - *facts.created <= Runtimes::kArrivalSpan;
     const std::optional<Instant> began = facts.running_at ? facts.running_at : facts.bound_at;
     if (facts.node.empty()) {
-      present.waits += fresh ? 1 : 0;
+      if (!fresh) return;
+      ++present.waits;
+      present.oldest = std::min(present.oldest.value_or(at_), *facts.created);
     } else if (began && at_ - *began <= Runtimes::kArrivalSpan) {
       ++present.begun;
       present.fresh += fresh ? 1 : 0;

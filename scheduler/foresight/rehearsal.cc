@@ -115,7 +115,7 @@ void Rehearsal::FollowEnd(const Entry& entry) {
 }
 
 void Rehearsal::Free(const NodeName& node) {
-  if (!node.empty()) freed_.push_back(node.str());
+  if (const auto number = allowed_.NumberOf(node)) freed_.push_back(*number);
 }
 
 void Rehearsal::NodeCame(const NodeFacts& node) {
@@ -259,15 +259,17 @@ bool Rehearsal::Start(Entry& entry, const std::vector<std::string_view>& nodes) 
 
 // The first pod of the kind, on no more nodes than can have changed their answer.
 Reason Rehearsal::Ask(Kind& kind, const Entry& entry) {
-  const std::vector<std::string_view>& nodes =
-      allowed_.ListOf(kind.allowed, kind.constraints.get());
+  const AllowedNodes::List& allowed = allowed_.ListOf(kind.allowed, kind.constraints.get());
+  const std::vector<std::string_view>& nodes = allowed.nodes;
   changed_.clear();
   if (kind.refused) {
-    const std::set<std::string_view> fresh(freed_.begin() + static_cast<std::ptrdiff_t>(kind.seen),
-                                           freed_.end());
-    std::ranges::copy_if(fresh, std::back_inserter(changed_), [&](std::string_view node) {
-      return allowed_.Allows(kind.constraints.get(), std::string(node));
-    });
+    fresh_.assign(freed_.begin() + static_cast<std::ptrdiff_t>(kind.seen), freed_.end());
+    std::ranges::sort(fresh_);
+    const auto repeated = std::ranges::unique(fresh_);
+    fresh_.erase(repeated.begin(), repeated.end());
+    for (const std::size_t number : fresh_) {
+      if (allowed.allows[number]) changed_.push_back(allowed_.NameOf(number));
+    }
   }
   const bool few = kind.refused && changed_.size() * 2 < nodes.size();
   if (!few) {

@@ -173,7 +173,8 @@ class Rehearsal {
   std::set<std::pair<Order, Kind*>> ready_;  // kinds to be tried, by their first pod
   // Pods to be tried by themselves, and where; empty: anywhere.
   std::deque<std::pair<PodUid, NodeName>> urgent_;
-  std::vector<std::string> freed_;         // nodes that got more room, in order
+  std::vector<std::size_t> freed_;         // numbers of nodes that got more room, in order
+  std::vector<std::size_t> fresh_;         // scratch: of those, since the kind at hand was refused
   std::vector<std::string_view> changed_;  // scratch: nodes the pod at hand is asked about
   const std::vector<std::string_view>* asked_ = nullptr;
   std::set<Happening> coming_;

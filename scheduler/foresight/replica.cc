@@ -2,6 +2,7 @@
 
 #include <cstdint>
 #include <utility>
+#include <vector>
 
 namespace tranche {
 namespace {
@@ -25,6 +26,14 @@ void TellNode(const NodeCopy& node, Engine& engine, Instant now) {
   if (node.present) engine.UpsertNode(node.facts, now);
   if (!node.unreadable.empty()) engine.SetUnreadable(name, node.unreadable, now);
   if (!node.held.empty()) engine.SetHeld(name, node.held, now);
+}
+
+void TakeLearned(const ClusterCopy& copy, Engine& engine) {
+  std::vector<PodUid> counted;
+  for (const auto& [uid, pod] : copy.pods) {
+    if (pod.counted) counted.push_back(uid);
+  }
+  engine.TakeLearned(*copy.learned, counted);
 }
 
 }  // namespace
@@ -52,6 +61,7 @@ std::unique_ptr<Engine> MakeReplica(const ClusterCopy& copy) {
   for (const auto& [uid, pod] : copy.pods) engine->UpsertPod(pod.facts, now);
   engine->RestoreReclaims(copy.reclaims);
   engine->FinishRestore(now);
+  if (copy.learned) TakeLearned(copy, *engine);
   engine->effects() = {};
   return engine;
 }

@@ -150,15 +150,17 @@ void Runtimes::Add(const RunKind& kind, SurvivalCurve::Run run) {
   }
 }
 
-void Runtimes::NoteBegun(const RunKind& kind, Instant at) {
+void Runtimes::NoteBegun(const RunKind& kind, Instant at, std::optional<Instant> came) {
   RunKind unnamed = kind;
   unnamed.stem.clear();
   const std::string key = LevelsOf(unnamed).front();
   const auto found = begun_.find(key);
   if (found == begun_.end() && begun_.size() >= kMostKinds) return;
-  std::deque<Instant>& times = begun_[key];
-  times.push_back(at);
-  while (times.size() > kMostRuns || at - times.front() > kArrivalSpan) times.pop_front();
+  std::deque<Begun>& begun = begun_[key];
+  // A clock may be ahead of ours.
+  if (came) came = std::min(*came, at);
+  begun.push_back({at, came});
+  while (begun.size() > kMostRuns || at - begun.front().at > kArrivalSpan) begun.pop_front();
 }
 
 std::optional<Millis> Runtimes::GapOf(const RunKind& kind, Instant now,
@@ -167,15 +169,22 @@ std::optional<Millis> Runtimes::GapOf(const RunKind& kind, Instant now,
   unnamed.stem.clear();
   const auto found = begun_.find(LevelsOf(unnamed).front());
   if (found == begun_.end()) return std::nullopt;
-  const std::deque<Instant>& times = found->second;
-  const auto first =
-      std::ranges::find_if(times, [now](Instant at) { return now - at <= kArrivalSpan; });
-  auto count = static_cast<int64_t>(times.end() - first);
-  if (first == times.end()) return std::nullopt;
-  if (present.begun > 0) count = count * present.fresh / present.begun;
-  count += present.waits;
-  if (count < kEnough) return std::nullopt;
-  return std::max(Millis(1), (now - *first) / count);
+  const Instant from = now - kArrivalSpan;
+  int64_t came = present.waits;
+  int64_t untold = 0;  // let in, and nobody knows when it came
+  bool any = false;
+  Instant first = std::min(present.oldest.value_or(now), now);
+  for (const Begun& begun : found->second) {
+    if (begun.at < from) continue;
+    any = true;
+    if (begun.came && *begun.came < from) continue;
+    ++(begun.came ? came : untold);
+    first = std::min(first, begun.came.value_or(begun.at));
+  }
+  if (!any) return std::nullopt;
+  came += present.begun > 0 ? untold * present.fresh / present.begun : untold;
+  if (came < kEnough) return std::nullopt;
+  return std::max(Millis(1), (now - first) / came);
 }
 
 void Runtimes::Note(const MeterEvent& event) {
@@ -197,7 +206,10 @@ void Runtimes::Note(const MeterEvent& event) {
       return;
     }
     case MeterKind::kOpen:
-      NoteBegun(RunKindOf(event.pod, event.workload_class, GpusOf(event.parts)), event.at);
+      // Later ones go on with what was let in: the clock was set, its node came back.
+      if (event.interval > 0) return;
+      NoteBegun(RunKindOf(event.pod, event.workload_class, GpusOf(event.parts)), event.at,
+                event.came);
       return;
     case MeterKind::kRefund:
       return;

@@ -78,17 +78,19 @@ class Runtimes {
   static constexpr Millis kArrivalSpan = std::chrono::hours(24);
   // Pods of a namespace, class and size that are there.
   struct Present {
-    int64_t begun = 0;  // during the span, and runs
-    int64_t fresh = 0;  // of these, those that came during it
-    int64_t waits = 0;  // and came during it
+    int64_t begun = 0;                             // during the span, and runs
+    int64_t fresh = 0;                             // of these, those that came during it
+    int64_t waits = 0;                             // and came during it
+    std::optional<Instant> oldest = std::nullopt;  // of those that wait; nullopt: not known
   };
 
   void Add(const RunKind& kind, SurvivalCurve::Run run);
-  // Work of the kind was let in.
-  void NoteBegun(const RunKind& kind, Instant at);
+  // Work of the kind was let in; nullopt: when it came is not known.
+  void NoteBegun(const RunKind& kind, Instant at, std::optional<Instant> came);
   // How far apart work of its namespace, class and size came on average during kArrivalSpan;
-  // nullopt: too little of it came to say. What was let in came then only as far as that is so of
-  // the part of it that runs still: a queue that empties looks like one to which much comes.
+  // nullopt: too little of it came to say. What was let in need not have come then: a queue that
+  // empties looks like one to which much comes. Where it is not known when work came, as much of it
+  // did as of the part of it that runs still.
   std::optional<Millis> GapOf(const RunKind& kind, Instant now, const Present& present) const;
   // What the engine journals, as it comes.
   void Note(const MeterEvent& event);
@@ -106,9 +108,13 @@ class Runtimes {
  private:
   std::unordered_map<std::string, std::deque<SurvivalCurve::Run>> runs_of_;  // looked up only
   std::deque<std::string> kinds_;                                            // oldest first
-  std::map<std::string, std::deque<Instant>> begun_;  // by the second level's key; newest last
-  std::unordered_map<PodUid, Instant> running_;       // looked up only
-  std::unordered_set<PodUid> cut_short_;              // likewise
+  struct Begun {
+    Instant at;
+    std::optional<Instant> came;
+  };
+  std::map<std::string, std::deque<Begun>> begun_;  // by the second level's key; newest last
+  std::unordered_map<PodUid, Instant> running_;     // looked up only
+  std::unordered_set<PodUid> cut_short_;            // likewise
   int64_t runs_ = 0;
 };
 

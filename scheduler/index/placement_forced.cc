@@ -91,8 +91,11 @@ class Spread {
 
 void Placer::Force(const Inventory& inventory, const Load& load, const PodRequest& request,
                    Picks& picks) {
-  GpuPolicy open;
-  open.takes_all = true;
+  static const GpuPolicy open = [] {
+    GpuPolicy policy;
+    policy.takes_all = true;
+    return policy;
+  }();
   const PlaceRules rules{&open, CardChoice::kTightest, -1};
   if (Place(inventory, load, request, rules, picks) == Reason::kNone) return;
   // No room by the books: put every unit on the least used device of its kind.

@@ -85,6 +85,28 @@ bool Layouts::Work() {
   return HasWork();
 }
 
+LayoutMemory Layouts::Memory() const {
+  LayoutMemory memory;
+  for (const Board& board : boards_) memory.boards.push_back({board.space, board.counts});
+  memory.values = values_;
+  return memory;
+}
+
+void Layouts::Take(const LayoutMemory& memory) {
+  for (const LayoutMemory::Board& known : memory.boards) {
+    auto board = std::ranges::find(boards_, known.space, &Board::space);
+    if (board == boards_.end()) {
+      board = boards_.emplace(boards_.end());
+      board->space = known.space;
+      board->pricer = std::make_unique<MigPricer>(*known.space);
+    }
+    board->counts = known.counts;
+    board->works = false;
+  }
+  values_ = memory.values;
+  ++version_;
+}
+
 int64_t Layouts::CostOf(const Inventory& inventory, const Load& load, const Picks& picks) const {
   const MigSpace& space = *inventory.cards.front().space;
   const int64_t units = space.board().units;

@@ -13,6 +13,16 @@
 
 namespace tranche {
 
+// What Layouts found of the boards it saw.
+struct LayoutMemory {
+  struct Board {
+    const MigSpace* space = nullptr;
+    std::vector<int64_t> counts;  // by profile, that the values are of or are being made of
+  };
+  std::vector<Board> boards;
+  LayoutValueMap values;
+};
+
 class Layouts {
  public:
   // The boards of the node's planned cards get a table.
@@ -22,6 +32,9 @@ class Layouts {
   // One slice of a table's work; false: nothing is left to do.
   bool Work();
   bool HasWork() const;
+  LayoutMemory Memory() const;
+  // In place of what was found here. Boards that were not seen there are as before.
+  void Take(const LayoutMemory& memory);
 
   const LayoutValueMap& values() const { return values_; }
   // Grows when values() changes.

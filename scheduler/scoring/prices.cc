@@ -110,6 +110,12 @@ void Prices::ValueNodes() {
   }
 }
 
+void Prices::Settle() {
+  if (types_changed_) TakeUpTypes();
+  while (!waiting_.empty()) ValueNodes();
+  Refresh();
+}
+
 int64_t Prices::usable() const {
   return std::accumulate(usable_.begin(), usable_.end(), int64_t{0});
 }

@@ -27,6 +27,8 @@ class Prices {
   void SetNode(uint32_t node, const Room* room);
   // Every few calls some of the nodes that changed are valued, and prices refreshed.
   void Follow();
+  // Values all of them, whatever it costs.
+  void Settle();
   // From here on prices are those the request meets. A mix or kinds of nodes that changed are taken
   // up first: losses numbered before may have no meaning any more, which version() tells.
   void Prepare(const PodRequest& request);

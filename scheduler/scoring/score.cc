@@ -3,8 +3,6 @@
 #include <algorithm>
 #include <tuple>
 
-#include "scheduler/scoring/layouts.h"
-#include "scheduler/scoring/mix.h"
 #include "scheduler/scoring/prices.h"
 #include "scheduler/scoring/room.h"
 #include "scheduler/scoring/waste.h"
@@ -257,6 +255,16 @@ void Scorer::Arrived(const PodRequest& request) {
 }
 
 void Scorer::Departed(const PodRequest& request) { impl_->learner.Departed(request); }
+
+ScorerMemory Scorer::Memory() const { return {impl_->learner, impl_->layouts.Memory()}; }
+
+void Scorer::Take(const ScorerMemory& memory) {
+  impl_->learner = memory.learner;
+  impl_->layouts.Take(memory.layouts);
+  impl_->waste.SetMix(impl_->learner.mix());
+  impl_->prices.SetMix(impl_->learner.mix(), MixChange::kAll);
+  impl_->prices.Settle();
+}
 
 uint32_t Scorer::version(const PodRequest& request) const {
   const bool asks_mig =

@@ -31,6 +31,8 @@
 #include "scheduler/index/load.h"
 #include "scheduler/index/placement.h"
 #include "scheduler/scoring/kinds.h"
+#include "scheduler/scoring/layouts.h"
+#include "scheduler/scoring/mix.h"
 
 namespace tranche {
 
@@ -58,6 +60,12 @@ struct NodeRoom {
   MilliCpu cpu_free;      // may be negative where pods were put by others
 };
 
+// What a scorer learned of arrivals; a value.
+struct ScorerMemory {
+  MixLearner learner;
+  LayoutMemory layouts;
+};
+
 class Scorer {
  public:
   Scorer();
@@ -70,6 +78,11 @@ class Scorer {
   void Arrived(const PodRequest& request);
   // A pod that held devices has ended.
   void Departed(const PodRequest& request);
+  // Cost: a copy of every type of the mix, at most MixLearner::kMaxTypes, and of the layout tables.
+  ScorerMemory Memory() const;
+  // In place of what was learned here; all nodes are valued anew by that, at once. Cost: O(nodes),
+  // and microseconds for every room not met before.
+  void Take(const ScorerMemory& memory);
   // Worths made under another version for requests of this kind (MIG or not) are stale. Arrived,
   // Price and Work change it: ask after Price, once per selection.
   uint32_t version(const PodRequest& request) const;

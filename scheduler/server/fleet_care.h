@@ -2,10 +2,12 @@
 // little (GPUPolicy.consolidate); and what is said of pods for when their number is changed
 // (GPUPolicy.deletionCost), and asked for gangs that wait for room (GPUPolicy.provisioning).
 //
-// Thread rule: Tick by one thread at a time; AddTo from any.
+// Thread rule: Tick by one thread at a time; AddTo and ProvisioningOf from any.
 #pragma once
 
 #include <functional>
+#include <optional>
+#include <string>
 
 #include "scheduler/controllers/consolidator.h"
 #include "scheduler/controllers/mig_controller.h"
@@ -26,6 +28,11 @@ class FleetCare {
   // `now` does not go back.
   void Tick(Instant now);
   void AddTo(metrics::Scrape& scrape) const;
+  // As Provisioner::StandingOf.
+  std::optional<ProvisioningFound> ProvisioningOf(const std::string& ns,
+                                                  const std::string& gang) const {
+    return provisioner_.StandingOf(ns, gang);
+  }
 
  private:
   MigController mig_;

@@ -86,6 +86,10 @@ struct LeaderServices::Impl {
   // Makes what carries out the effects of the engine, and connects it.
   void ConnectEffects();
   AdviceCase Look() { return host.engine.Case(); }
+  ApiSources Sources() {
+    return {&forecaster, [this] { return Advised(); }, [this] { return use_source.readings(); },
+            [this](auto& ns, auto& gang) { return fleet_care->ProvisioningOf(ns, gang); }};
+  }
   std::shared_ptr<const Advice> Advised() {
     return adviser.Peek(Adviser::kMetricAge, process.later);
   }
@@ -255,8 +259,7 @@ void LeaderServices::Impl::MakeAnswers() {
   fleet_care = std::make_unique<FleetCare>(config, host, *api, metrics, [this] { return Look(); });
   MakeAdmission();
   verbs->AddTo(router);
-  AddApi(host.engine, router,
-         {&forecaster, [this] { return Advised(); }, [this] { return use_source.readings(); }});
+  AddApi(host.engine, router, Sources());
   AddAdviceApi(adviser, router);
   const LedgerSource ledger{config.ledger, host.engine, clock,
                             [this](std::function<void()> work) { usage.Later(std::move(work)); }};
@@ -491,9 +494,7 @@ Host& LeaderServices::host() { return impl_->host; }
 ClusterEvents& LeaderServices::events() { return impl_->past_recorder; }
 const Router& LeaderServices::router() const { return impl_->router; }
 
-LatestAdvice LeaderServices::advice() {
-  return [impl = impl_.get()] { return impl->Advised(); };
-}
+ApiSources LeaderServices::sources() { return impl_->Sources(); }
 int64_t LeaderServices::epoch() const { return impl_->epoch; }
 
 }  // namespace tranche

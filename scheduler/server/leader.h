@@ -16,7 +16,7 @@
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
-#include "scheduler/api/advice_api.h"
+#include "scheduler/api/api.h"
 #include "scheduler/api/router.h"
 #include "scheduler/api/usage_api.h"
 #include "scheduler/host/host.h"
@@ -73,8 +73,8 @@ class LeaderServices {
   Host& host();
   ClusterEvents& events();
   const Router& router() const;
-  // Not to be asked when this is gone.
-  LatestAdvice advice();
+  // Beside what the engine knows. Not to be asked when this is gone.
+  ApiSources sources();
   int64_t epoch() const;
 
  private:

@@ -272,8 +272,8 @@ void Runtime::Impl::TakeOver(int64_t epoch) {
 }
 
 void Runtime::Impl::Lead() {
-  limited =
-      std::make_unique<LimitedApi>(services->host().engine, services->router(), services->advice());
+  limited = std::make_unique<LimitedApi>(services->host().engine, services->router(),
+                                         services->sources());
   leading = services.get();
 }
 

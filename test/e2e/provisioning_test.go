@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"path/filepath"
 	"slices"
+	"strings"
 	"testing"
 	"time"
 
@@ -109,6 +110,13 @@ func TestAGangIsAskedForAsAWhole(t *testing.T) {
 			}
 		}
 		return "expected an event about the request, found none"
+	})
+	s.eventually(time.Minute, func() string {
+		text := s.ask("/api/v1/explain/" + s.namespace + "/run-1")
+		if !strings.Contains(text, `"provisioning":{"request":"`+request.Name+`","state":"provisioned"`) {
+			return "expected explain to tell of the request, found " + text
+		}
+		return ""
 	})
 	s.addNode(StockNode("asked-1", 2))
 	s.addNode(StockNode("asked-2", 2))

@@ -116,6 +116,22 @@ test('the page of a pod that waits says when it is expected, how sure that is an
     }
   }));
 
+test('a pod of a gang says what an autoscaler was asked for it, and answered', () =>
+  visit('pods/team-a/next-ring-1', async (page, one) => {
+    const pod = await server.get('pods/team-a/next-ring-1');
+    assert.equal(pod.provisioning, undefined, 'nobody is asked here');
+    assert.equal(await page.getByRole('heading', {name: 'Nodes for its gang'}).count(), 0);
+    const {now} = await server.get('reclaims');
+    await page.context().route('**/api/v1/pods/team-a/next-ring-1', (route) => route.fulfill({json: {...pod, provisioning: {
+      request: 'tranche-f00d', state: 'not_yet', since: now,
+      text: 'the autoscaler found no room for all of its pods, and tries again (CapacityNotFound: zone b is full)'}}}));
+    await page.reload();
+    const section = page.locator('#pod-page section', {has: page.getByRole('heading', {name: 'Nodes for its gang'})});
+    await section.filter({hasText: 'The autoscaler found no room for all of its pods, and tries again (CapacityNotFound: zone b is full).'}).waitFor();
+    assert.match(await textOf(section), /ProvisioningRequest tranche-f00d, since .*\d\d:\d\d/);
+    await one.shot('pod-provisioning');
+  }));
+
 test('a gang that waits has a page: how far it is, why, and its pods', () =>
   visit('pods/team-a/next-ring-1', async (page, one) => {
     await page.locator('#pod-page a:text-is("next-ring")').click();

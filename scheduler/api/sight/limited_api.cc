@@ -248,14 +248,29 @@ void LimitedApi::Answer(http::Request request, Sight sight, http::Responder resp
   }
 }
 
+Forecasts LimitedApi::ForetoldOf(std::span<const PodView> pods, const Veil& veil) const {
+  Forecasts shown;
+  const std::shared_ptr<const Forecasts> all =
+      sources_.forecaster == nullptr ? nullptr : sources_.forecaster->Latest();
+  if (all == nullptr) return shown;
+  for (const PodView& pod : pods) {
+    const auto found = all->pods.find(pod.name);
+    if (found == all->pods.end()) continue;
+    tranche::Forecast forecast = found->second;
+    forecast.because = veil.Text(forecast.because);
+    shown.pods.emplace(pod.name, std::move(forecast));
+  }
+  return shown;
+}
+
 http::Response LimitedApi::Pods(const http::Request& request, const Veil& veil,
                                 const Sight& sight) const {
   const absl::StatusOr<PodListQuery> query = ReadPodListQuery(request);
   if (!query.ok()) return ErrorResponse(query.status());
   ListedPods list = SelectPods(PodsOf(sight), *query);
   for (PodView& pod : list.pods) veil.Draw(pod);
-  // Forecasts have a path of their own, with a filter.
-  return List(request, EncodePods(list.pods, list.total));
+  const Forecasts foretold = ForetoldOf(list.pods, veil);
+  return List(request, EncodePods(list.pods, list.total, &foretold));
 }
 
 http::Response LimitedApi::OnePod(const http::Request& request, const Veil& veil) const {
@@ -267,8 +282,8 @@ http::Response LimitedApi::OnePod(const http::Request& request, const Veil& veil
   });
   if (found.empty() || found.front().name != pod || !veil.Sees(pod.ns)) return NotSeen("pod", name);
   veil.Draw(found.front());
-  const auto right_size = RightSizeOf(advice_, found.front().uid);
-  return List(request, EncodePod(found.front(), {nullptr, right_size.get()}));
+  const Forecasts foretold = ForetoldOf(found, veil);
+  return List(request, EncodePod(found.front(), NotesOf(sources_, found.front(), &foretold)));
 }
 
 http::Response LimitedApi::Explain(const http::Request& request, const Veil& veil) const {
@@ -280,8 +295,9 @@ http::Response LimitedApi::Explain(const http::Request& request, const Veil& vei
                  [&pod](Engine& engine, Instant now) { return engine.Explain(pod, now); });
   if (!explanation || !veil.Sees(pod.ns)) return NotSeen("pod", name);
   veil.Draw(*explanation);
-  const auto right_size = RightSizeOf(advice_, explanation->pod.uid);
-  return List(request, EncodeExplanation(*explanation, {nullptr, right_size.get()}));
+  const Forecasts foretold = ForetoldOf({&explanation->pod, 1}, veil);
+  return List(request,
+              EncodeExplanation(*explanation, NotesOf(sources_, explanation->pod, &foretold)));
 }
 
 http::Response LimitedApi::Rank(const http::Request& request, const Veil& veil,

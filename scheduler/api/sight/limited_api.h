@@ -13,13 +13,14 @@
 #include <functional>
 #include <optional>
 #include <set>
+#include <span>
 #include <string>
 #include <utility>
 #include <vector>
 
 #include "absl/base/thread_annotations.h"
 #include "absl/synchronization/mutex.h"
-#include "scheduler/api/advice_api.h"
+#include "scheduler/api/api.h"
 #include "scheduler/api/router.h"
 #include "scheduler/api/sight/sight.h"
 #include "scheduler/api/sight/veil.h"
@@ -35,8 +36,8 @@ class LimitedApi {
   static constexpr std::chrono::seconds kCandidatesServe{10};
 
   // `all`: the unfiltered API. All outlive this.
-  LimitedApi(EngineHost& host, const Router& all, LatestAdvice advice)
-      : host_(host), all_(all), advice_(std::move(advice)) {}
+  LimitedApi(EngineHost& host, const Router& all, ApiSources sources)
+      : host_(host), all_(all), sources_(std::move(sources)) {}
 
   // Whether there is a filter for it; where there is none the request is to be refused.
   static bool Answers(const http::Request& request);
@@ -55,6 +56,8 @@ class LimitedApi {
  private:
   std::set<std::string> Candidates() ABSL_LOCKS_EXCLUDED(mutex_);
   std::vector<PodView> PodsOf(const Sight& sight) const;
+  // What is foretold of these pods, which are seen.
+  Forecasts ForetoldOf(std::span<const PodView> pods, const Veil& veil) const;
 
   http::Response Pods(const http::Request& request, const Veil& veil, const Sight& sight) const;
   http::Response OnePod(const http::Request& request, const Veil& veil) const;
@@ -75,7 +78,7 @@ class LimitedApi {
 
   EngineHost& host_;
   const Router& all_;
-  const LatestAdvice advice_;
+  const ApiSources sources_;
   absl::Mutex mutex_;
   std::set<std::string> candidates_ ABSL_GUARDED_BY(mutex_);
   std::optional<std::chrono::steady_clock::time_point> looked_at_ ABSL_GUARDED_BY(mutex_);

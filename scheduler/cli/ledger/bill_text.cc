@@ -46,10 +46,12 @@ std::vector<std::string> BillCells(const std::string& key, const Json& part,
 
 // FOCUS 1.2, the columns that a cluster can tell; what is ours alone begins with x_.
 constexpr std::string_view kFocusTitles =
-    "BilledCost,BillingCurrency,BillingPeriodStart,BillingPeriodEnd,ChargeCategory,"
-    "ChargeDescription,ChargePeriodStart,ChargePeriodEnd,ConsumedQuantity,ConsumedUnit,"
-    "EffectiveCost,ProviderName,ResourceId,ResourceType,ServiceCategory,ServiceName,SubAccountId,"
-    "SubAccountName,Tags,x_UnpricedQuantity,x_IdleQuantity";
+    "BilledCost,BillingCurrency,BillingPeriodStart,BillingPeriodEnd,ChargeCategory,ChargeClass,"
+    "ChargeDescription,ChargeFrequency,ChargePeriodStart,ChargePeriodEnd,ConsumedQuantity,"
+    "ConsumedUnit,ContractedCost,EffectiveCost,InvoiceIssuerName,ListCost,PricingCategory,"
+    "PricingQuantity,PricingUnit,ProviderName,PublisherName,ResourceId,ResourceName,ResourceType,"
+    "ServiceCategory,ServiceName,SubAccountId,SubAccountName,Tags,x_UnpricedQuantity,"
+    "x_IdleQuantity";
 
 constexpr std::string_view kLabelPrefix = "label:";
 
@@ -85,13 +87,21 @@ std::string FocusLine(const Json& bill, const std::string& what, const std::stri
     to = std::min(to, wire::FormatTime(*day + std::chrono::hours(24)));
   }
   const std::string cost = Text(part, "cost");
+  const std::string hours = Text(part, "gpuHours");
+  // No discount is known: what is paid is what is listed.
   constexpr const char* kLine =
-      "{},{},{},Usage,{},{},{},{},GPU-Hours,{},Tranche,{},{},Compute,GPU,{},{},{},{},{}\r\n";
-  return fmt::format(kLine, cost, bill.at("currency").is_null() ? "" : Text(bill, "currency"),
-                     period, what, from, to, Text(part, "gpuHours"), cost, CsvText(resource),
-                     resource.empty() ? "" : CsvText(by), CsvText(account), CsvText(account),
-                     CsvText(is_row ? TagsOf(by, key) : ""), Text(part, "unpricedGpuHours"),
-                     part.contains("idleGpuHours") ? Text(part, "idleGpuHours") : "");
+      "{cost},{currency},{period},Usage,,{what},Usage-Based,{from},{to},{hours},GPU-Hours,"
+      "{cost},{cost},Tranche,{cost},Standard,{hours},GPU-Hours,Tranche,Tranche,{resource},"
+      "{resource},{type},Compute,GPU,{account},{account},{tags},{unpriced},{idle}\r\n";
+  return fmt::format(
+      kLine, fmt::arg("cost", cost),
+      fmt::arg("currency", bill.at("currency").is_null() ? "" : Text(bill, "currency")),
+      fmt::arg("period", period), fmt::arg("what", what), fmt::arg("from", from),
+      fmt::arg("to", to), fmt::arg("hours", hours), fmt::arg("resource", CsvText(resource)),
+      fmt::arg("type", resource.empty() ? "" : CsvText(by)), fmt::arg("account", CsvText(account)),
+      fmt::arg("tags", CsvText(is_row ? TagsOf(by, key) : "")),
+      fmt::arg("unpriced", Text(part, "unpricedGpuHours")),
+      fmt::arg("idle", part.contains("idleGpuHours") ? Text(part, "idleGpuHours") : ""));
 }
 
 }  // namespace

@@ -4,46 +4,12 @@
 #include <spdlog/spdlog.h>
 
 #include <algorithm>
-#include <array>
 #include <utility>
 
 namespace tranche {
 namespace {
 
 using State = ProvisioningState;
-
-constexpr std::array<const char*, kProvisioningStates> kStateNames = {
-    "asked", "accepted", "not_yet", "provisioned", "expired", "revoked", "failed"};
-
-const char* NameOf(State state) { return kStateNames[static_cast<std::size_t>(state)]; }
-
-// What the state means for the gang.
-const char* Meaning(State state) {
-  switch (state) {
-    case State::kAsked:
-      return "no autoscaler has taken it up yet";
-    case State::kAccepted:
-      return "an autoscaler tries to find room for all of its pods";
-    case State::kNotYet:
-      return "the autoscaler found no room for all of its pods, and tries again";
-    case State::kProvisioned:
-      return "nodes for all of its pods are there or on their way";
-    case State::kExpired:
-      return "its nodes are no longer kept; it may be asked for again in half an hour";
-    case State::kRevoked:
-      return "its nodes were taken back; it may be asked for again in half an hour";
-    case State::kFailed:
-      return "the autoscaler gave up; it may be asked for again in half an hour";
-  }
-  return "";
-}
-
-std::string NoteOf(const ProvisioningFound& found) {
-  std::string note =
-      fmt::format("ProvisioningRequest {}: {}", found.name.name, Meaning(found.state));
-  if (!found.reason.empty()) note += fmt::format(" ({}: {})", found.reason, found.message);
-  return note;
-}
 
 std::string WhyNot(const ProvisioningList& list) {
   switch (list.kind) {
@@ -113,6 +79,7 @@ void Provisioner::Act(const ProvisioningList& list, Provisioning mode, Instant n
   const ProvisioningPlan plan = PlanProvisioning(mode, hooks_.look(), list.found, asked_);
   nothing_left_ = mode == Provisioning::kOff && list.found.empty() && plan.marks.empty();
   if (list.kind == Kind::kListed) Make(plan, now);
+  Keep(list, plan);
   Remove(plan);
   Mark(plan);
   if (!plan.expected.empty()) hooks_.expect(plan.expected);
@@ -150,6 +117,22 @@ void Provisioner::Mark(const ProvisioningPlan& plan) {
   }
 }
 
+void Provisioner::Keep(const ProvisioningList& list, const ProvisioningPlan& plan) {
+  std::map<std::pair<std::string, std::string>, ProvisioningFound> standing;
+  for (const ProvisioningFound& found : list.found) {
+    if (plan.spokesmen.contains(found.name)) standing[{found.name.ns, found.gang}] = found;
+  }
+  const absl::MutexLock lock(&shown_mutex_);
+  standing_ = std::move(standing);
+}
+
+std::optional<ProvisioningFound> Provisioner::StandingOf(const std::string& ns,
+                                                         const std::string& gang) const {
+  const absl::MutexLock lock(&shown_mutex_);
+  const auto found = standing_.find({ns, gang});
+  return found == standing_.end() ? std::nullopt : std::optional(found->second);
+}
+
 void Provisioner::TellChanges(const ProvisioningList& list, const ProvisioningPlan& plan,
                               Instant now) {
   std::map<NamespacedName, State> states;
@@ -160,7 +143,8 @@ void Provisioner::TellChanges(const ProvisioningList& list, const ProvisioningPl
     if (!told_) continue;
     const auto known = told_->find(found.name);
     if (known == told_->end() || known->second != found.state) {
-      Tell(pod->second, NoteOf(found), now);
+      Tell(pod->second, fmt::format("ProvisioningRequest {}: {}", found.name.name, SaidOf(found)),
+           now);
     }
   }
   told_ = std::move(states);
@@ -185,14 +169,16 @@ void Provisioner::Tell(const RoomWish::Member& pod, const std::string& note, Ins
 
 void Provisioner::Count(const ProvisioningList& list) {
   std::map<std::string, int64_t> counts;
-  for (const char* const name : kStateNames) counts[name] = 0;
+  for (int state = 0; state < kProvisioningStates; ++state) {
+    counts[NameOf(static_cast<State>(state))] = 0;
+  }
   for (const ProvisioningFound& found : list.found) ++counts[NameOf(found.state)];
-  const absl::MutexLock lock(&counts_mutex_);
+  const absl::MutexLock lock(&shown_mutex_);
   counts_ = std::move(counts);
 }
 
 void Provisioner::AddTo(metrics::Scrape& scrape) const {
-  const absl::MutexLock lock(&counts_mutex_);
+  const absl::MutexLock lock(&shown_mutex_);
   scrape.provisioning_requests = counts_;
 }
 

@@ -8,7 +8,7 @@
 // would miss: requests carry our label, pods the request's name. Where the policy says Off, and
 // nothing of ours is left, nobody looks.
 //
-// Thread rule: Tick by one thread at a time; AddTo from any.
+// Thread rule: Tick by one thread at a time; AddTo and StandingOf from any.
 #pragma once
 
 #include <functional>
@@ -16,6 +16,7 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "absl/base/thread_annotations.h"
@@ -48,6 +49,8 @@ class Provisioner {
   // `now` does not go back.
   void Tick(Instant now);
   void AddTo(metrics::Scrape& scrape) const;
+  // The request of the gang as it was seen last; nullopt: there is none, or it waits no more.
+  std::optional<ProvisioningFound> StandingOf(const std::string& ns, const std::string& gang) const;
 
  private:
   // Where the answer to a list is left, also when nobody waits for it any more.
@@ -61,6 +64,7 @@ class Provisioner {
   void Make(const ProvisioningPlan& plan, Instant now);
   void Remove(const ProvisioningPlan& plan);
   void Mark(const ProvisioningPlan& plan);
+  void Keep(const ProvisioningList& list, const ProvisioningPlan& plan);
   void TellChanges(const ProvisioningList& list, const ProvisioningPlan& plan, Instant now);
   void Tell(const RoomWish::Member& pod, const std::string& note, Instant now);
   void Count(const ProvisioningList& list);
@@ -76,8 +80,11 @@ class Provisioner {
   std::optional<std::map<NamespacedName, ProvisioningState>> told_;
   bool nothing_left_ = false;  // of ours, where none is wanted
   bool said_why_not_ = false;  // why they cannot be listed
-  mutable absl::Mutex counts_mutex_;
-  std::map<std::string, int64_t> counts_ ABSL_GUARDED_BY(counts_mutex_);
+  mutable absl::Mutex shown_mutex_;
+  std::map<std::string, int64_t> counts_ ABSL_GUARDED_BY(shown_mutex_);
+  // By namespace and gang.
+  std::map<std::pair<std::string, std::string>, ProvisioningFound> standing_
+      ABSL_GUARDED_BY(shown_mutex_);
 };
 
 }  // namespace tranche

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <array>
 #include <cstdint>
 #include <optional>
 #include <tuple>
@@ -97,7 +98,39 @@ void PlanMarks(const AdviceCase& fleet, const FoundByName& found, const WishByNa
   }
 }
 
+constexpr std::array<const char*, kProvisioningStates> kStateNames = {
+    "asked", "accepted", "not_yet", "provisioned", "expired", "revoked", "failed"};
+
+// What the state means for the gang.
+const char* Meaning(State state) {
+  switch (state) {
+    case State::kAsked:
+      return "no autoscaler has taken it up yet";
+    case State::kAccepted:
+      return "an autoscaler tries to find room for all of its pods";
+    case State::kNotYet:
+      return "the autoscaler found no room for all of its pods, and tries again";
+    case State::kProvisioned:
+      return "nodes for all of its pods are there or on their way";
+    case State::kExpired:
+      return "its nodes are no longer kept; it may be asked for again in half an hour";
+    case State::kRevoked:
+      return "its nodes were taken back; it may be asked for again in half an hour";
+    case State::kFailed:
+      return "the autoscaler gave up; it may be asked for again in half an hour";
+  }
+  return "";
+}
+
 }  // namespace
+
+const char* NameOf(ProvisioningState state) { return kStateNames[static_cast<std::size_t>(state)]; }
+
+std::string SaidOf(const ProvisioningFound& found) {
+  const std::string meaning = Meaning(found.state);
+  if (found.reason.empty()) return meaning;
+  return fmt::format("{} ({}: {})", meaning, found.reason, found.message);
+}
 
 std::string ProvisioningNameOf(std::string_view gang) {
   return fmt::format("tranche-{:016x}", StableHash(gang));

@@ -47,6 +47,11 @@ std::string ProvisioningNameOf(std::string_view gang);
 // The value of spec.provisioningClassName. Requires: not kOff.
 std::string_view ProvisioningClassOf(Provisioning mode);
 
+// "asked", "accepted", "not_yet", "provisioned", "expired", "revoked" or "failed".
+const char* NameOf(ProvisioningState state);
+// What the state means for the gang, and what the autoscaler says itself.
+std::string SaidOf(const ProvisioningFound& found);
+
 // A node is on its way for the pod; the autoscaler said so first at `told`.
 struct ExpectedNode {
   PodUid pod;

@@ -33,6 +33,7 @@ MeterEvent Metering::Event(MeterKind kind, const PodUid& uid, int interval, cons
   if (const PodRecord* record = cluster_.Find(uid)) {
     event.controller = record->traits.controller;
     event.labels = record->traits.labels;
+    if (record->waits_since != Instant()) event.came = record->waits_since;
   }
   return event;
 }

@@ -59,6 +59,15 @@ function waitsSection(pod, found, whatIf) {
     explanation(pod, found, button({class: 'primary', 'data-key': 'whatif'}, () => whatIf(pod), 'What if …')));
 }
 
+// What an autoscaler was asked for the pod's gang.
+function nodesSection({provisioning}) {
+  if (!provisioning) return null;
+  const {request, text, since} = provisioning;
+  return el('section', {class: 'card'}, el('h3', {}, 'Nodes for its gang'),
+    el('p', {}, `${text[0].toUpperCase()}${text.slice(1)}.`),
+    el('p', {class: 'quiet-text'}, 'ProvisioningRequest ', el('code', {}, request), since ? `, since ${formatMoment(since)}` : ''));
+}
+
 function sizeSection({rightSize}) {
   if (!rightSize) return null;
   const {key, value} = rightSize.request;
@@ -96,6 +105,7 @@ function content(pod, found, whatIf) {
       ['UID', el('span', {class: 'uuid'}, pod.uid)]])),
     isWaiting(pod) ? startSection(pod) : null,
     isWaiting(pod) ? waitsSection(pod, found, whatIf) : holdsSection(pod),
+    nodesSection(pod),
     sizeSection(pod),
     ...reclaimsOf(cluster.reclaims, name),
   ];

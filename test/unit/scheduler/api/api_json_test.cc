@@ -7,6 +7,8 @@
 #include <string>
 #include <vector>
 
+#include "scheduler/api/api.h"
+
 namespace tranche {
 namespace THIS_FILE {
 
@@ -91,6 +93,41 @@ TEST(ApiJsonTest, ReasonCarriesCodeTextDetailAndTime) {
                        {"text", "no node has enough free GPU capacity"},
                        {"detail", "expected 2, found 1 \"free\""},
                        {"eligibleAt", nullptr}}));
+}
+
+TEST(ApiJsonTest, AWaitingPodSaysWhatAnAutoscalerWasAskedForItsGang) {
+  ProvisioningFound found;
+  found.name = {"team-a", "tranche-1"};
+  found.state = ProvisioningState::kNotYet;
+  found.since = Instant(std::chrono::hours(24));
+  found.reason = "CapacityNotFound";
+  found.message = "no capacity";
+  ApiSources sources;
+  std::string asked;
+  sources.provisioning = [&](const std::string& ns, const std::string& gang) {
+    asked = ns + "/" + gang;
+    return std::optional(found);
+  };
+  PodView pod;
+  pod.name = {"team-a", "p"};
+  EXPECT_FALSE(NotesOf(sources, pod, nullptr).provisioning) << "of no gang";
+  pod.gang = "run";
+  const Json got = Json::parse(EncodePod(pod, NotesOf(sources, pod, nullptr)));
+  EXPECT_EQ(asked, "team-a/run");
+  EXPECT_EQ(got["provisioning"],
+            Json({{"request", "tranche-1"},
+                  {"state", "not_yet"},
+                  {"since", "1970-01-02T00:00:00Z"},
+                  {"text",
+                   "the autoscaler found no room for all of its pods, and tries again "
+                   "(CapacityNotFound: no capacity)"}}));
+  Explanation explanation;
+  explanation.pod = pod;
+  EXPECT_EQ(
+      Json::parse(EncodeExplanation(explanation, NotesOf(sources, pod, nullptr)))["provisioning"],
+      got["provisioning"]);
+  pod.state = PodState::kBound;
+  EXPECT_FALSE(NotesOf(sources, pod, nullptr).provisioning) << "it waits for nothing";
 }
 
 TEST(ApiJsonTest, LargeFleetIsEncodedFast) {

@@ -135,8 +135,9 @@ TEST_F(CliLedgerTest, BillIsATableJsonOrTheColumnsOfFocus) {
   EXPECT_EQ(LedgerBill(options, client, out_, err_), 0) << err_.str();
   EXPECT_THAT(out_.str(), StartsWith("BilledCost,BillingCurrency,BillingPeriodStart,"));
   EXPECT_THAT(out_.str(),
-              HasSubstr("\r\n3.00,USD,2026-03-01T10:00:00Z,2026-03-01T12:00:00Z,Usage,used,"
-                        "2026-03-01T10:00:00Z,2026-03-01T12:00:00Z,1.500,GPU-Hours,3.00,Tranche,,,"
+              HasSubstr("\r\n3.00,USD,2026-03-01T10:00:00Z,2026-03-01T12:00:00Z,Usage,,used,"
+                        "Usage-Based,2026-03-01T10:00:00Z,2026-03-01T12:00:00Z,1.500,GPU-Hours,"
+                        "3.00,3.00,Tranche,3.00,Standard,1.500,GPU-Hours,Tranche,Tranche,,,,"
                         "Compute,GPU,team-a,team-a,,0.000,0.000\r\n"));
   out_.str("");
   client.output = "json";
@@ -202,7 +203,7 @@ TEST_F(CliLedgerTest, ABillHasALineOfWhatIsStrandedWhereThatIsKnown) {
   client.output = "csv";
   EXPECT_EQ(LedgerBill(options, client, out_, err_), 0) << err_.str();
   EXPECT_THAT(out_.str(), HasSubstr("\r\n0.50,USD,2026-03-01T10:00:00Z,2026-03-01T12:00:00Z,Usage,"
-                                    "stranded,"));
+                                    ",stranded,"));
 }
 
 TEST_F(CliLedgerTest, ABillByOwnerOrLabelNamesWhatTheLedgerKept) {

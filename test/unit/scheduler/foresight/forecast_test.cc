@@ -157,7 +157,9 @@ TEST_F(ForecastTest, WorkThatUsuallyComesFirstMakesAStartLater) {
   PodRequest small = Lasting(Pod("a", "small", 1), Hours(3));
   small.priority = 10;
   Wait(small);
-  for (int i = 0; i < 60; ++i) runtimes_.NoteBegun({"a", "", "", 1}, now_ - Minutes(600 - 10 * i));
+  for (int i = 0; i < 60; ++i) {
+    runtimes_.NoteBegun({"a", "", "", 1}, now_ - Minutes(600 - 10 * i), std::nullopt);
+  }
   const Forecasts ahead = Ahead();
   EXPECT_FALSE(ahead.exact);
   EXPECT_GT(ahead.rehearsals, 1);

@@ -150,9 +150,9 @@ TEST(RuntimesTest, GapsAreOfTheLastDay) {
   const RunKind kind{"a", "train", "c", 8};
   const Instant now = Instant(Minutes(10'000));
   EXPECT_EQ(runtimes.GapOf(kind, now, {}), std::nullopt);
-  for (int i = 0; i < 4; ++i) runtimes.NoteBegun(kind, now - Minutes(40 - 10 * i));
+  for (int i = 0; i < 4; ++i) runtimes.NoteBegun(kind, now - Minutes(40 - 10 * i), std::nullopt);
   EXPECT_EQ(runtimes.GapOf(kind, now, {}), std::nullopt) << "four are too few";
-  runtimes.NoteBegun(kind, now);
+  runtimes.NoteBegun(kind, now, std::nullopt);
   EXPECT_EQ(runtimes.GapOf(kind, now, {}), Minutes(8)) << "five in forty minutes";
   EXPECT_EQ(runtimes.GapOf({"a", "other", "c", 8}, now, {}), Minutes(8)) << "whatever its name";
   EXPECT_EQ(runtimes.GapOf({"b", "train", "c", 8}, now, {}), std::nullopt);
@@ -163,7 +163,7 @@ TEST(RuntimesTest, WhatWasLetInFromAnOldQueueDidNotCome) {
   Runtimes runtimes;
   const RunKind kind{"a", "train", "c", 8};
   const Instant now = Instant(Minutes(10'000));
-  for (int i = 0; i < 20; ++i) runtimes.NoteBegun(kind, now - Minutes(100 - 5 * i));
+  for (int i = 0; i < 20; ++i) runtimes.NoteBegun(kind, now - Minutes(100 - 5 * i), std::nullopt);
   const struct {
     const char* name;
     Runtimes::Present present;
@@ -179,6 +179,51 @@ TEST(RuntimesTest, WhatWasLetInFromAnOldQueueDidNotCome) {
   for (const auto& row : rows) {
     EXPECT_EQ(runtimes.GapOf(kind, now, row.present), row.gap) << row.name;
   }
+}
+
+TEST(RuntimesTest, WorkOfWhichItIsKnownComesWhenItCame) {
+  const RunKind kind{"a", "train", "c", 8};
+  const Instant now = Instant(Minutes(10'000));
+  const struct {
+    const char* name;
+    std::vector<Instant> came;  // of work that was let in within the last hour
+    Runtimes::Present present;
+    std::optional<Millis> gap;
+  } rows[] = {
+      {"over ten hours, and waited", {6, now - std::chrono::hours(10)}, {}, Minutes(100)},
+      {"before the span, though nothing of it is there",
+       {20, now - std::chrono::hours(30)},
+       {},
+       std::nullopt},
+      {"and what runs was all fresh",
+       {20, now - std::chrono::hours(30)},
+       {.begun = 4, .fresh = 4},
+       {}},
+      {"what waits came first",
+       {5, now - std::chrono::hours(1)},
+       {.waits = 1, .oldest = now - std::chrono::hours(6)},
+       Minutes(60)},
+      {"by a clock that is ahead", {6, now + std::chrono::hours(9)}, {}, Minutes(1)},
+  };
+  for (const auto& row : rows) {
+    Runtimes runtimes;
+    int64_t begun = 0;
+    for (const Instant came : row.came) {
+      runtimes.NoteBegun(kind, now - Minutes(6) + std::chrono::seconds(begun++), came);
+    }
+    EXPECT_EQ(runtimes.GapOf(kind, now, row.present), row.gap) << row.name;
+  }
+}
+
+TEST(RuntimesTest, WhatIsMeteredOnDidNotComeAgain) {
+  Runtimes runtimes;
+  for (int i = 0; i < 6; ++i) {
+    MeterEvent event = Event(MeterKind::kOpen, "p-" + std::to_string(i), 0);
+    event.interval = 1;
+    runtimes.Note(event);
+  }
+  const RunKind kind = RunKindOf({"a", "p-1"}, "train", MilliGpu::Of(1000));
+  EXPECT_EQ(runtimes.GapOf(kind, Event(MeterKind::kOpen, "p", 1).at, {}), std::nullopt);
 }
 
 TEST(RuntimesTest, KindsAreForgottenOldestFirst) {

@@ -225,6 +225,50 @@ TEST(ScoreTest, VersionsTellMigRequestsFromOthers) {
   EXPECT_NE(scorer.version(mig), unlearned);
 }
 
+TEST(ScoreTest, WhatAnotherLearnedCanBeTakenOver) {
+  NodeFacts planned = test::MigNode("m", 2, 0, {{"1g.10gb", 14}, {"3g.40gb", 4}});
+  planned.mig_planned = true;
+  const ScoredNode cut(planned);
+  const ScoredNode idle(test::StockNode("n", 8));
+  const ScoredNode broken(test::StockNode("n", 8), {1000, 600, 500, 0, 0, 0, 0, 0});
+  const auto show = [&](Scorer& scorer) {
+    for (uint32_t node = 0; node < 4; ++node) scorer.SetNode(node, idle.room());
+    scorer.SetNode(4, broken.room());
+    scorer.SetNode(5, cut.room());
+  };
+  const PodRequest small = FractionPod("p", 400);
+  const PodRequest large = WholePod("p", 8);
+  const PodRequest instance = test::MigPod("p", "3g.40gb", 1);
+  Scorer learned;
+  show(learned);
+  ArriveMany(learned, {small, small, large, instance});
+  while (learned.Work()) {
+  }
+  for (int i = 0; i < 8; ++i) learned.Refresh();
+
+  Scorer other;
+  show(other);
+  const auto costs = [&](Scorer& scorer) {
+    std::vector<int64_t> all;
+    for (const PodRequest& request : {small, large, instance}) {
+      scorer.Price(request);
+      for (const ScoredNode* node : {&idle, &broken, &cut}) {
+        const Answer answer = node->Ask(scorer, request);
+        all.push_back(answer.reason == Reason::kNone ? scorer.CostOf(answer.worth) : -1);
+      }
+    }
+    return all;
+  };
+  EXPECT_NE(costs(other), costs(learned)) << "it has learned nothing";
+  other.Take(learned.Memory());
+  EXPECT_EQ(costs(other), costs(learned));
+  EXPECT_EQ(other.layout_values(), learned.layout_values());
+  EXPECT_FALSE(other.HasWork()) << "tables are taken over, not made again";
+  ArriveMany(other, {FractionPod("p", 700)});
+  for (int i = 0; i < 8; ++i) other.Refresh();
+  EXPECT_NE(costs(other), costs(learned)) << "it goes on learning by itself";
+}
+
 TEST(ScoreTest, PlannedLayoutsCostWhatTheirValueFallsBy) {
   Scorer scorer;
   const PodRequest small = test::MigPod("p", "1g.10gb", 1);

@@ -257,6 +257,7 @@ TEST_F(SightServer, EveryRoleAtEveryPath) {
 
 TEST_F(SightServer, NothingOfAnotherTeamIsInAnyAnswer) {
   int marked = 0;
+  EXPECT_THAT(Raw("all", "/api/v1/forecast").body, HasSubstr("because")) << "pods show it from now";
   for (const SightRow& row : kSightRows) {
     SCOPED_TRACE(row.own);
     marked += Raw("all", row.own).body.find(kMark) != std::string::npos ? 1 : 0;
@@ -304,6 +305,13 @@ TEST_F(SightServer, OnesOwnIsThere) {
   for (const Json& pod : pods) EXPECT_EQ(pod["namespace"], "team-a");
   EXPECT_EQ(get("/api/v1/pods?state=placed&limit=1")["total"], 3);
   EXPECT_EQ(get("/api/v1/explain/team-a/waits")["nodes"].size(), 1U);
+  // What is foretold of one's own pods is where they are shown, too.
+  const Json foretold = get("/api/v1/forecast/team-a/waits");
+  EXPECT_EQ(get("/api/v1/explain/team-a/waits")["forecast"]["because"], foretold["because"]);
+  EXPECT_EQ(get("/api/v1/pods/team-a/waits")["forecast"]["because"], foretold["because"]);
+  for (const Json& pod : get("/api/v1/pods?state=waiting")["pods"]) {
+    EXPECT_TRUE(pod.contains("forecast")) << pod["name"];
+  }
   EXPECT_EQ(get("/api/v1/gangs")["gangs"].size(), 1U);
   EXPECT_EQ(get("/api/v1/quotas")["quotas"][0]["name"], "own");
   EXPECT_EQ(get("/api/v1/budgets")["budgets"][0]["name"], "own-budget");

@@ -1,6 +1,7 @@
 // ProvisioningRequests beside a model of cluster-autoscaler: what is asked, told and taken back.
 #include "scheduler/controllers/scaling/provisioner.h"
 
+#include <fmt/format.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -75,6 +76,11 @@ class ProvisionerTest : public testing::Test {
                            [this] { return autoscaler.cluster; },
                            [this](const std::vector<ExpectedNode>& nodes) { expected = nodes; }});
   }
+  // What explain says of the gang.
+  std::string Standing() const {
+    const auto found = provisioner->StandingOf(WholePod("run-0", 8).name.ns, "run");
+    return found ? fmt::format("{}: {}", NameOf(found->state), SaidOf(*found)) : "none";
+  }
   std::vector<std::string> Asked() { return std::exchange(autoscaler.log, {}); }
 
   bool fresh = true;
@@ -89,9 +95,11 @@ class ProvisionerTest : public testing::Test {
 TEST_F(ProvisionerTest, AGangGetsAllItsNodesAtOnceAndLeavesNothingBehind) {
   Pass(20s, /*autoscaler_runs=*/false);
   EXPECT_THAT(Asked(), ElementsAre("make run"));
+  EXPECT_EQ(Standing(), "none") << "it was not seen yet";
   Pass(10s, /*autoscaler_runs=*/false);
   EXPECT_THAT(Told(), ElementsAre(name));
   EXPECT_THAT(expected, IsEmpty());
+  EXPECT_EQ(Standing(), "asked: no autoscaler has taken it up yet");
   autoscaler.stock = 3;
   Pass(20s);
   EXPECT_EQ(autoscaler.raised_all_at_once, 3);
@@ -103,8 +111,12 @@ TEST_F(ProvisionerTest, AGangGetsAllItsNodesAtOnceAndLeavesNothingBehind) {
                           HasSubstr("nodes for all of its pods are there or on their way "
                                     "(CapacityIsProvisioned: )")));
   EXPECT_THAT(objects.notes, Each(HasSubstr("run-0: ProvisioningRequest " + name)));
+  EXPECT_EQ(Standing(),
+            "provisioned: nodes for all of its pods are there or on their way "
+            "(CapacityIsProvisioned: )");
   autoscaler.BindGang("run");
   Pass(20s);
+  EXPECT_EQ(Standing(), "none");
   EXPECT_THAT(Asked(), ElementsAre("delete run"));
   EXPECT_EQ(autoscaler.size(), 0U);
   EXPECT_THAT(objects.notes, SizeIs(2));
