@@ -263,6 +263,13 @@ Forecasts LimitedApi::ForetoldOf(std::span<const PodView> pods, const Veil& veil
   return shown;
 }
 
+PodNotes LimitedApi::NotesOf(const PodView& pod, const Forecasts& foretold,
+                             const Veil& veil) const {
+  PodNotes notes = tranche::NotesOf(sources_, pod, &foretold);
+  if (notes.provisioning) notes.provisioning->message = veil.Text(notes.provisioning->message);
+  return notes;
+}
+
 http::Response LimitedApi::Pods(const http::Request& request, const Veil& veil,
                                 const Sight& sight) const {
   const absl::StatusOr<PodListQuery> query = ReadPodListQuery(request);
@@ -283,7 +290,7 @@ http::Response LimitedApi::OnePod(const http::Request& request, const Veil& veil
   if (found.empty() || found.front().name != pod || !veil.Sees(pod.ns)) return NotSeen("pod", name);
   veil.Draw(found.front());
   const Forecasts foretold = ForetoldOf(found, veil);
-  return List(request, EncodePod(found.front(), NotesOf(sources_, found.front(), &foretold)));
+  return List(request, EncodePod(found.front(), NotesOf(found.front(), foretold, veil)));
 }
 
 http::Response LimitedApi::Explain(const http::Request& request, const Veil& veil) const {
@@ -296,8 +303,7 @@ http::Response LimitedApi::Explain(const http::Request& request, const Veil& vei
   if (!explanation || !veil.Sees(pod.ns)) return NotSeen("pod", name);
   veil.Draw(*explanation);
   const Forecasts foretold = ForetoldOf({&explanation->pod, 1}, veil);
-  return List(request,
-              EncodeExplanation(*explanation, NotesOf(sources_, explanation->pod, &foretold)));
+  return List(request, EncodeExplanation(*explanation, NotesOf(explanation->pod, foretold, veil)));
 }
 
 http::Response LimitedApi::Rank(const http::Request& request, const Veil& veil,

@@ -58,6 +58,7 @@ class LimitedApi {
   std::vector<PodView> PodsOf(const Sight& sight) const;
   // What is foretold of these pods, which are seen.
   Forecasts ForetoldOf(std::span<const PodView> pods, const Veil& veil) const;
+  PodNotes NotesOf(const PodView& pod, const Forecasts& foretold, const Veil& veil) const;
 
   http::Response Pods(const http::Request& request, const Veil& veil, const Sight& sight) const;
   http::Response OnePod(const http::Request& request, const Veil& veil) const;

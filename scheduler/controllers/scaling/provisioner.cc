@@ -74,6 +74,8 @@ void Provisioner::Act(const ProvisioningList& list, Provisioning mode, Instant n
     spdlog::warn("no gang is asked for by ProvisioningRequest: {}", WhyNot(list));
   }
   if (list.kind == Kind::kForbidden && mode == Provisioning::kOff) nothing_left_ = true;
+  // What may not be seen any more is not told on.
+  if (list.kind == Kind::kForbidden) Keep({}, {});
   if (list.kind == Kind::kForbidden || list.kind == Kind::kFailed) return;
   // Where the cluster has no definition of them none of ours can be there, and no pod is to say so.
   const ProvisioningPlan plan = PlanProvisioning(mode, hooks_.look(), list.found, asked_);

@@ -129,7 +129,8 @@ const char* NameOf(ProvisioningState state) { return kStateNames[static_cast<std
 std::string SaidOf(const ProvisioningFound& found) {
   const std::string meaning = Meaning(found.state);
   if (found.reason.empty()) return meaning;
-  return fmt::format("{} ({}: {})", meaning, found.reason, found.message);
+  return fmt::format("{} ({}{}{})", meaning, found.reason, found.message.empty() ? "" : ": ",
+                     found.message);
 }
 
 std::string ProvisioningNameOf(std::string_view gang) {

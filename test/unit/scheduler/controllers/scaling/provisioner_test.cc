@@ -109,11 +109,11 @@ TEST_F(ProvisionerTest, AGangGetsAllItsNodesAtOnceAndLeavesNothingBehind) {
   EXPECT_THAT(objects.notes,
               ElementsAre(HasSubstr("no autoscaler has taken it up yet"),
                           HasSubstr("nodes for all of its pods are there or on their way "
-                                    "(CapacityIsProvisioned: )")));
+                                    "(CapacityIsProvisioned)")));
   EXPECT_THAT(objects.notes, Each(HasSubstr("run-0: ProvisioningRequest " + name)));
   EXPECT_EQ(Standing(),
             "provisioned: nodes for all of its pods are there or on their way "
-            "(CapacityIsProvisioned: )");
+            "(CapacityIsProvisioned)");
   autoscaler.BindGang("run");
   Pass(20s);
   EXPECT_EQ(Standing(), "none");
@@ -300,6 +300,16 @@ TEST_F(ProvisionerTest, WithoutTheDefinitionOrTheRightNothingIsAsked) {
     Pass(1h);
     EXPECT_EQ(autoscaler.lists, 0) << "nor does anybody look for what cannot be there";
   }
+}
+
+TEST_F(ProvisionerTest, AnAnswerIsToldOnThroughAFailureAndNotWithoutTheRight) {
+  Pass(30s, /*autoscaler_runs=*/false);
+  autoscaler.kind = Kind::kFailed;
+  Pass(10s);
+  EXPECT_EQ(Standing(), "asked: no autoscaler has taken it up yet") << "as it was seen last";
+  autoscaler.kind = Kind::kForbidden;
+  Pass(10s);
+  EXPECT_EQ(Standing(), "none");
 }
 
 TEST_F(ProvisionerTest, PodsAreNotKeptOutOfSightWhereTheDefinitionIsGone) {
