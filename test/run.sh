@@ -17,10 +17,8 @@ exec </dev/null
 
 root=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)
 cd "$root"
+if (( $# == 0 )); then set -- release sim artifacts monitoring tls charts page e2e asan-ubsan; fi
 steps=("$@")
-if (( ${#steps[@]} == 0 )); then
-  steps=(release sim artifacts monitoring tls charts page e2e asan-ubsan)
-fi
 all_steps=(quick release sim artifacts monitoring tls charts page e2e asan-ubsan asan-properties
   tsan fuzz sim-fresh coverage)
 read -r -a control_planes <<<"${TRANCHE_CONTROL_PLANES:-1.37}"
@@ -189,9 +187,10 @@ sharded_cases() {  # PRESET BINARY
   for shard in {0..15}; do
     [[ $(<"$scratch/shards/$shard.status") == 0 ]] && continue
     status=1
+    grep -am1 -A30 -E 'ERROR: |runtime error|: Failure' "$scratch/shards/$shard.log" || true
     tail -n 100 "$scratch/shards/$shard.log"
     # One that ended early has no report, and counts as a failure of its own.
-    if [[ ! -s $scratch/shards/$shard.xml ]]; then fail "$1: $2, shard $shard of 16"; fi
+    [[ -s $scratch/shards/$shard.xml ]] || fail "$1: $2, shard $shard of 16"
   done
   count "$status" "$1: $2" "$scratch"/shards/*.xml
   if compgen -G "$scratch/shards/*.xml" >/dev/null; then

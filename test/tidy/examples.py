@@ -119,6 +119,11 @@ EXAMPLES = [
     ("functions", False, {"quota/a.cc": _LONG_FUNCTION, "bench/a.cc": _LONG_FUNCTION,
                           "test/tidy/known.txt": "functions quota 1\n"}),
 
+    ("loops", True, {"a.cc": 'for (const Json& pod : get("/pods")["pods"]) Use(pod);\n'}),
+    ("loops", True, {"a.cc": 'for (auto& one : Json::parse(Body(a)).at("b")) Use(one);\n'}),
+    ("loops", False, {"a.cc": 'for (const Json& one : pod.at("spec").at("b")) Use(one);\n'}),
+    ("loops", False, {"a.cc": 'for (int a : Numbers(3)) Use(all[a]);\nint b = F(a)["b"];\n'}),
+
     ("booleans", True, {"quota/a.cc": "int a = Sum(list, true);\n"}),
     ("booleans", True, {"quota/a.cc": "Stop(false);\n"}),
     ("booleans", True, {"quota/a.cc": "Run([&] { books.Load(a, {1, 2},\n false); });\n"}),

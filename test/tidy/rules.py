@@ -335,6 +335,7 @@ RULES = {
     "units": rules_shape.check_units,
     "functions": rules_shape.check_functions,
     "booleans": rules_shape.check_booleans,
+    "loops": rules_shape.check_loops,
     "engine": rules_shape.engine_rule(RANKS),
     "methods": rules_shape.check_methods,
     "tables": rules_tables.tables_rule(RANKS, room_of),

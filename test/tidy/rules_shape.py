@@ -206,3 +206,19 @@ def engine_rule(ranks):
     def check(files):
         yield from known.beyond(files, "engine", found(files))
     return check
+
+
+# A call, then a part of what it returned, as in for (x : Get("a")["b"]). A variable's at() is fine.
+_PART_OF_RESULT = re.compile(
+    r"\bfor \([^;()]*? : (?:\w+(?:\(\))?(?:::|\.|->))*(?!at\b)\w+"
+    r"\((?:[^();]|\((?:[^();]|\([^();]*\))*\))*\)(?:\[|\.at\()")
+
+
+def check_loops(files):
+    """C++20 destroys what the call returned before the loop's first turn."""
+    for file in files.values():
+        if not file.is_cpp:
+            continue
+        for match in _PART_OF_RESULT.finditer(file.code):
+            line = file.code.count("\n", 0, match.start()) + 1
+            yield file.path, line, "expected a name for what the call returned, found a part of it"

@@ -44,17 +44,6 @@ const Json& ClassOf(const Objects& classes, const std::string& priority) {
   return kNone;
 }
 
-std::optional<SimTime> RunsSince(const Json& pod) {
-  const Json& statuses = At(pod, {"status", "containerStatuses"});
-  std::optional<SimTime> first;
-  if (!statuses.is_array()) return first;
-  for (const Json& status : statuses) {
-    const auto at = TimeOf(TextAt(status, {"state", "running", "startedAt"}));
-    if (at && (!first || *at < *first)) first = at;
-  }
-  return first;
-}
-
 }  // namespace
 
 void EvictionChecker::Hear(const Happening& happening) {
@@ -115,7 +104,7 @@ void EvictionChecker::Told(const Happening& happening) {
 }
 
 void EvictionChecker::Evicted(const PodLife& pod, SimTime now) {
-  Eviction eviction{pod.uid, now, RunsSince(pod.object), {}, true};
+  Eviction eviction{pod.uid, now, pod.started, {}, true};
   const std::string priority = TextAt(pod.object, {"spec", "priorityClassName"});
   for (const auto& classes : truth_.Versions("gpuclasses", now, now - options_.lag)) {
     const Json& gpu_class = ClassOf(classes, priority);

@@ -319,17 +319,23 @@ TEST(SimEvictions, ClassesAndGuardsAreKept) {
   struct Row {
     const char* preemptible;
     const char* min_runtime;
+    bool restarts;  // in place, 25 s before it is evicted
     bool wrong;
   };
-  const Row kRows[] = {{"Always", "30s", false}, {"Always", "30m", true}, {"Never", "0s", true}};
+  const Row kRows[] = {{"Always", "30s", false, false},
+                       {"Always", "30s", true, false},
+                       {"Always", "30m", false, true},
+                       {"Never", "0s", false, true}};
   for (const Row& row : kRows) {
     Scene scene;
     Borrowing(scene);
     scene.Class("work", 2, row.preemptible, row.min_runtime);
     scene.Edit("pods", "red/new", "/spec/priorityClassName", "work");
-    scene.Edit("pods", "red/new", "/status/containerStatuses",
-               Json::array({{{"state", {{"running", {{"startedAt", "2026-03-02T00:00:25Z"}}}}}}}),
-               "kubelet");
+    for (const char* const at : {"2026-03-02T00:00:25Z", "2026-03-02T00:01:15Z"}) {
+      scene.Edit("pods", "red/new", "/status/containerStatuses",
+                 Json::array({{{"state", {{"running", {{"startedAt", at}}}}}}}), "kubelet");
+      if (!row.restarts) break;
+    }
     scene.At(100).Reclaim("r1", "R1", "blue", "blue/wants", "n1", {"red/new"}).Evict("red/new");
     EXPECT_EQ(scene.Found().contains("evictions"), row.wrong)
         << row.preemptible << row.min_runtime << scene.Texts();

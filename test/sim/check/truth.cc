@@ -40,6 +40,18 @@ std::optional<SimTime> FinishedAt(const Json& pod) {
   return last;
 }
 
+// When the first of its running containers started, by its status.
+std::optional<SimTime> StartedAt(const Json& pod) {
+  std::optional<SimTime> first;
+  const Json& statuses = At(pod, {"status", "containerStatuses"});
+  if (!statuses.is_array()) return first;
+  for (const Json& status : statuses) {
+    const std::optional<SimTime> at = TimeOf(TextAt(status, {"state", "running", "startedAt"}));
+    if (at && (!first || *at < *first)) first = at;
+  }
+  return first;
+}
+
 // Does more change than what a status reports?
 bool SaysOtherwise(const Json& before, const Json& after) {
   if (before.is_null() || after.is_null()) return true;
@@ -196,6 +208,8 @@ void Truth::HearPod(const Happening& happening) {
     pod.leaving = happening.at;
     pod.evicted_by = happening.who;
   }
+  // Containers that start anew in place begin no new time.
+  if (!pod.started) pod.started = StartedAt(object);
   if (!pod.ended && (!there || IsOver(object))) {
     pod.ended = happening.at;
     pod.finished = FinishedAt(object);

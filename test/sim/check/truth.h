@@ -58,8 +58,9 @@ struct PodLife {
   };
   std::vector<Kept> kept;
   std::optional<SimTime> bound;
-  std::optional<SimTime> leaving;   // it has a deletionTimestamp, or is gone
-  std::string evicted_by;           // who asked for that
+  std::optional<SimTime> leaving;  // it has a deletionTimestamp, or is gone
+  std::string evicted_by;          // who asked for that
+  std::optional<SimTime> started;  // the first of its containers had, the first time, by its status
   std::optional<SimTime> finished;  // the last of its containers had, by its own status
   std::optional<SimTime> ended;     // Succeeded, Failed or gone: it holds nothing any more
   bool gone = false;

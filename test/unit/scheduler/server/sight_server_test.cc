@@ -309,7 +309,8 @@ TEST_F(SightServer, OnesOwnIsThere) {
   const Json foretold = get("/api/v1/forecast/team-a/waits");
   EXPECT_EQ(get("/api/v1/explain/team-a/waits")["forecast"]["because"], foretold["because"]);
   EXPECT_EQ(get("/api/v1/pods/team-a/waits")["forecast"]["because"], foretold["because"]);
-  for (const Json& pod : get("/api/v1/pods?state=waiting")["pods"]) {
+  const Json waiting = get("/api/v1/pods?state=waiting")["pods"];
+  for (const Json& pod : waiting) {
     EXPECT_TRUE(pod.contains("forecast")) << pod["name"];
   }
   EXPECT_EQ(get("/api/v1/gangs")["gangs"].size(), 1U);
