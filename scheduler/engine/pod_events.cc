@@ -106,9 +106,9 @@ void PodEvents::Forget(const PodUid& uid, PodRecord& record, Instant now) {
     parts_.metering.Close(uid, record, MeterKind::kClose, now);
     parts_.ReleaseOn(record.node, uid, now);
   }
-  parts_.runs.NoteVictimGone(uid, now);
   parts_.runs.NoteMemberGone(uid, now);
   parts_.gangs.Leave(uid, record, now);
+  parts_.runs.NoteVictimGone(uid, now);  // what its gang has left decides of the others
   cluster_.agents.Leave(uid, now);
   parts_.Erase(uid);
 }

@@ -53,7 +53,7 @@ void Engine::FinishRestore(Instant now) {
 void Engine::StepClock(Instant from, Instant to) {
   parts_->Advance(from);
   parts_->metering.StepClock(from, to);
-  parts_->clock_lead.Forget();
+  parts_->clock_lead.Step(std::chrono::duration_cast<Millis>(to - from));
   parts_->run_limits.Regroup();
   parts_->Advance(to);
 }

@@ -40,9 +40,14 @@ bool ReclaimRuns::IsShort(const std::string& key, Witness witness) const {
 
 std::set<std::string> ReclaimRuns::BrokenGangs(const Reclaim& reclaim, Witness witness) const {
   std::set<std::string> broken;
+  const auto run = reclaims_.runs.find(reclaim.name);
   for (const ReclaimVictim& victim : reclaim.victims) {
     std::string key = GangKeyOf(victim);
-    if (key.empty() || !victim.evicted_at || broken.contains(key)) continue;
+    // One that is gone before the answer came is taken to have been evicted.
+    const bool doubted =
+        victim.gone_at && run != reclaims_.runs.end() && run->second.doubted.contains(victim.uid);
+    const bool evicted = victim.evicted_at || doubted;
+    if (key.empty() || !evicted || broken.contains(key)) continue;
     if (IsShort(key, witness)) broken.insert(std::move(key));
   }
   return broken;

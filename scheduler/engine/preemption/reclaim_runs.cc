@@ -281,7 +281,11 @@ void ReclaimRuns::NoteVictimGone(const PodUid& uid, Instant now) {
     Changed(reclaim);
   }
   ReclaimRun& run = reclaims_.runs.at(name);
-  if (run.asked == uid) run.asked.reset();
+  // The answer is late: until it comes, the eviction may have happened.
+  if (run.asked == uid) {
+    run.asked.reset();
+    run.doubted.insert(uid);
+  }
   cluster_.NoteChange();
   NextEviction(name, now);
   TellNominations();

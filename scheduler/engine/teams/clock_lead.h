@@ -19,8 +19,12 @@ class ClockLead {
   void Note(Instant stamp, Instant now) {
     last_[next_++ % last_.size()] = std::chrono::duration_cast<Millis>(now - stamp);
   }
-  // Our clock was set; what was seen before says nothing any more.
-  void Forget() { next_ = 0; }
+  // Our clock was set, by so much: against the cluster's everything seen before lies as far off.
+  // Where nothing was seen the two are taken to have been the same.
+  void Step(Millis by) {
+    if (next_ == 0) last_[next_++] = Millis{0};
+    for (Millis& difference : last_) difference += by;
+  }
   // Zero where it is not told from news on their way, as stamps are cut to whole seconds.
   Millis Now() const {
     const std::size_t known = std::min(next_, last_.size());

@@ -8,8 +8,8 @@ namespace tranche::sim::check {
 namespace {
 
 constexpr SimTime kAllowed = std::chrono::seconds(1);
-// A pause, or a list whose answer is lost and that is given up, and a start.
-constexpr SimTime kFirstAnswers = std::chrono::seconds(65);
+// A list whose answer is lost is given up after a minute, and so is what it is asked for again.
+constexpr SimTime kFirstAnswers = std::chrono::seconds(125);
 
 // A node that is not there, or was not heard of, when the pod ended.
 bool IsLost(const Truth& truth, const PodLife& pod) {
@@ -118,7 +118,7 @@ void ChargeChecker::AtEnd(const Ending& ending) {
       const bool may_be_late =
           std::ranges::any_of(late, [this](Fault fault) { return options_.faults.has(fault); });
       const bool before_us = *pod.bound == SimTime{0} && pod.ended && pod.gone && may_be_late &&
-                             *pod.ended < kFirstAnswers;
+                             *pod.ended < terms_.FirstLed() + kFirstAnswers;
       const bool unseen = at_once || before_us;
       if (!unseen && IsCharged(pod) && terms_.AwareBy(*pod.bound) < ending.at) {
         Found(*pod.bound, pod.key, "expected the pod's time in the ledger, found none");

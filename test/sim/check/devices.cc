@@ -87,6 +87,13 @@ void DeviceChecker::Hear(const Happening& happening) {
     given_.erase(happening.key);
     return;
   }
+  if (happening.kind == Happening::Kind::kLeads) {
+    if (!happening.text.empty()) {
+      unmetered_until_ = SimTime::max();
+    } else if (unmetered_until_ == SimTime::max()) {
+      unmetered_until_ = happening.at;
+    }
+  }
   if (happening.kind != Happening::Kind::kWritten) return;
   const bool made = happening.resource == "nodes" && happening.before.is_null();
   if (made) made_[happening.key] = happening.at;
@@ -153,8 +160,9 @@ void DeviceChecker::Bound(const PodLife& pod, SimTime now) {
   const Memory memory = MemoryOf(pod.node, now);
   for (const PodLife* const other : pods) {
     if (!other->record) continue;
-    // A leader that begins without its ledger believes it: nothing else tells what an agent gave.
-    if (other != &pod && IsOfAgent(pod.node) && IsEdited(*other)) continue;
+    // A leader that begins without its ledger believes it: nothing else tells what it was given.
+    const bool believed = IsOfAgent(pod.node) || *other->bound < unmetered_until_;
+    if (other != &pod && believed && IsEdited(*other)) continue;
     for (const RecordDevice& device : other->record->devices) {
       // Which instance it will be the device plugin says to nobody: they are counted (Counted).
       if (!device.profile.empty() && other->record->knowledge == "counts") continue;

@@ -55,6 +55,8 @@ class DeviceChecker : public Checker {
   static std::string Add(Card& card, const RecordDevice& device, int64_t memory);
   Memory MemoryOf(const std::string& node, SimTime now);
 
+  // Until then a leader without its ledger may have read an earlier pod's record as it is now.
+  SimTime unmetered_until_{0};
   std::map<std::string, SimTime> made_;        // nodes, the last time
   std::map<std::string, Register> registers_;  // by node, as they were read last
   std::map<std::string, Given> given_;         // by kubelets and agents: pod's key -> what it has

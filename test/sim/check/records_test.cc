@@ -89,13 +89,28 @@ TEST(SimDevices, WhatEndedIsFreeAndWhatLeavesIsNot) {
   }
 }
 
+// A leader that has no ledger has nothing but the records.
 TEST(SimDevices, AnEditOfARunningPodChangesNothingItHolds) {
-  Scene scene;
-  scene.StockNode("n1", 2).Pod("a/one", 1).Pod("a/two", 1);
-  scene.At(1).Bind("a/one", "n1", {{"GPU-0"}});
-  scene.Edit("pods", "a/one", "/metadata/annotations", Json::object());
-  scene.At(2).Bind("a/two", "n1", {{"GPU-0"}});
-  EXPECT_THAT(scene.Found(), ElementsAre("devices")) << scene.Texts();
+  struct Row {
+    const char* what;
+    const char* without;  // why the second leader has no ledger
+    bool third;           // leads, with its ledger, before the second pod
+    bool wrong;
+  };
+  const Row kRows[] = {{"by the same leader", nullptr, false, true},
+                       {"by one with the ledger", "", false, true},
+                       {"by one without", "its file is gone", false, false},
+                       {"by one after it", "its file is gone", true, false}};
+  for (const Row& row : kRows) {
+    Scene scene;
+    scene.StockNode("n1", 2).Pod("a/one", 1).Pod("a/two", 1).Leads(kLeader, 1);
+    scene.At(1).Bind("a/one", "n1", {{"GPU-0"}});
+    scene.At(2).Edit("pods", "a/one", "/metadata/annotations", Json::object());
+    if (row.without != nullptr) scene.At(3).Leads(kLeader, 2, row.without);
+    if (row.third) scene.At(4).Leads(kLeader, 3);
+    scene.At(5).Bind("a/two", "n1", {{"GPU-0"}});
+    EXPECT_EQ(scene.Found().contains("devices"), row.wrong) << row.what << scene.Texts();
+  }
 }
 
 TEST(SimDevices, ARecordThatWasThereBeforeTheBindingHoldsNothing) {

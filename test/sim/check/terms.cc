@@ -52,6 +52,13 @@ SimTime Terms::LedUntil(SimTime at) const {
   return until;
 }
 
+SimTime Terms::FirstLed() const {
+  for (const Term& term : terms_) {
+    if (!term.until || *term.until >= term.from + kTakingOver) return term.from;
+  }
+  return std::chrono::hours(1'000'000);
+}
+
 bool Terms::LedByOne(SimTime from, SimTime to) const {
   return std::ranges::any_of(terms_, [&](const Term& term) {
     return term.from + kTakingOver <= from && (!term.until || *term.until > to);

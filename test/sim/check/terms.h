@@ -24,6 +24,8 @@ class Terms {
   // When the term that `at` lies in ended, or the one before it where nobody led then: later nobody
   // wrote that all was well. The end of time where it has not.
   SimTime LedUntil(SimTime at) const;
+  // When the first began to lead who led for ten seconds; the end of time where nobody did.
+  SimTime FirstLed() const;
   // Did one process lead from ten seconds before `from` until after `to`?
   bool LedByOne(SimTime from, SimTime to) const;
   // Did anybody lead for so long, all before `until`?

@@ -256,6 +256,24 @@ TEST_F(EngineMeteringTest, PodsThatAreMadeTellHowFarOurClockIsAhead) {
   }
 }
 
+// Found by seed 5007863: nobody has made a pod since our clock was set.
+TEST_F(EngineMeteringTest, ClocksDifferByWhatOursWasSetBy) {
+  PodFacts made = test::Pending(Pod("a", "made", 8));
+  made.created = now_;
+  engine_.UpsertPod(made, now_);
+  To(100);
+  engine_.StepClock(now_, At(125));
+  To(125);
+  Lives("runs", 125, 5, 35, 61, 60);
+}
+
+TEST_F(EngineMeteringTest, ClocksOfWhichNothingIsKnownWereTheSame) {
+  To(100);
+  engine_.StepClock(now_, At(125));
+  To(125);
+  Lives("runs", 125, 5, 35, 61, 60);
+}
+
 TEST_F(EngineMeteringTest, HoursOfALostNodeGoBack) {
   const PodRequest stays = Pod("a", "stays", 1), ends = Pod("a", "ends", 1),
                    binding = Pod("a", "binding", 1);

@@ -92,6 +92,18 @@ TEST_F(GangVictims, RoomThatAppearsAfterTheFirstEvictionSparesNoneOfTheGang) {
   EXPECT_THAT(engine_.Audit(), IsEmpty());
 }
 
+// With no time to end its removal may be heard of before the answer to its eviction.
+TEST_F(GangVictims, OneThatIsGoneBeforeTheAnswerTakesTheRestAlong) {
+  PlanToTakeThePair();
+  Leave(beside_);
+  const EvictionOrder order = evictions_.front();
+  evictions_.erase(evictions_.begin());
+  Leave(pair_[0]);
+  engine_.SettleEviction(order.reclaim, order.uid, EvictionOutcome::kAccepted, std::nullopt, now_);
+  EXPECT_EQ(EvictAll(), "g-2");
+  EXPECT_THAT(engine_.Audit(), IsEmpty());
+}
+
 TEST_F(GangVictims, ASecondGangIsSparedWhole) {
   RunGang({Member("g", 1, 2), Member("g", 2, 2)});
   RunGang({Member("h", 1, 2), Member("h", 2, 2)});
