@@ -95,6 +95,10 @@ class Binder::Core : public std::enable_shared_from_this<Binder::Core> {
   // Everything before the POST: the ledger, then the agent's lock.
   void Start(const AttemptPtr& attempt);
   void Lock(const AttemptPtr& attempt, Millis stale_after);
+  // nullopt: no lock there can be as old, whatever the time written in it says.
+  std::optional<Millis> StaleAfter(const NodeName& node, Millis wanted) const
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  void NoteLocked(const NodeName& node);
   void Locked(const AttemptPtr& attempt, const NodeLockResult& result);
   // Somebody else has the lock. Its pod may be past needing it.
   void AskForHolder(const AttemptPtr& attempt, const std::string& lock);
@@ -134,6 +138,9 @@ class Binder::Core : public std::enable_shared_from_this<Binder::Core> {
   // held across a call of the cluster or of a reply.
   mutable absl::Mutex mutex_;
   std::map<PodUid, AttemptPtr> attempts_ ABSL_GUARDED_BY(mutex_);
+  // When we locked each node last, by a clock that nobody sets: what is there now came later.
+  static constexpr std::size_t kManyLocked = 1'000;
+  std::map<NodeName, BindTime> locked_ ABSL_GUARDED_BY(mutex_);
 
   // Bindings that the server refused, the same way each time.
   struct Refused {

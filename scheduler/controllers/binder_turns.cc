@@ -99,11 +99,30 @@ void Binder::Core::Start(const AttemptPtr& attempt) {
   });
 }
 
-void Binder::Core::Lock(const AttemptPtr& attempt, Millis stale_after) {
+std::optional<Millis> Binder::Core::StaleAfter(const NodeName& node, Millis wanted) const {
+  const auto last = locked_.find(node);
+  const bool young = last != locked_.end() && timers_.Now() - last->second < wanted;
+  if (young) return std::nullopt;
+  return wanted;
+}
+
+void Binder::Core::NoteLocked(const NodeName& node) {
+  const absl::MutexLock lock(&mutex_);
+  const BindTime now = timers_.Now();
+  if (locked_.size() >= kManyLocked) {
+    std::erase_if(locked_,
+                  [&](const auto& entry) { return now - entry.second >= options_.lock_stale; });
+  }
+  locked_[node] = now;
+}
+
+void Binder::Core::Lock(const AttemptPtr& attempt, Millis wanted) {
+  std::optional<Millis> stale_after;
   {
     const absl::MutexLock lock(&mutex_);
     if (attempt->settled) return;
     attempt->locked = true;
+    stale_after = StaleAfter(attempt->node, wanted);
   }
   const Instant now =
       host_.engine.With(EngineCaller::kBind, [](Engine&, Instant when) { return when; });
@@ -116,6 +135,7 @@ void Binder::Core::Lock(const AttemptPtr& attempt, Millis stale_after) {
 void Binder::Core::Locked(const AttemptPtr& attempt, const NodeLockResult& result) {
   switch (result.kind) {
     case NodeLockResult::Kind::kDone:
+      NoteLocked(attempt->node);
       Post(attempt);
       return;
     case NodeLockResult::Kind::kHeld:

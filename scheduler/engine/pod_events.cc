@@ -248,7 +248,8 @@ void PodEvents::PlacePod(PodRecord& record, PodFacts& pod, Instant now) {
     parts_.ReleaseOn(record.node, uid, now);
   }
   record.node = pod.node;
-  record.held_since = pod.bound_at ? pod.bound_at : pod.started_at ? pod.started_at : pod.created;
+  const auto& told = pod.bound_at ? pod.bound_at : pod.started_at ? pod.started_at : pod.created;
+  record.held_since = parts_.clock_lead.Ours(told, now);
   record.filtered = false;
   parts_.team_queue.contenders.erase(uid);
   cluster_.pending.erase(uid);
@@ -268,9 +269,8 @@ void PodEvents::PlacePod(PodRecord& record, PodFacts& pod, Instant now) {
   cluster_.nodes[id]->state.Hold(std::move(holding));
   cluster_.Refresh(id, now);
   parts_.namespaces.NoteCapUse(id);
-  parts_.metering.Open(
-      uid, record, id,
-      {.at = std::min(record.held_since.value_or(now), now), .estimated = !record.held_since});
+  parts_.metering.Open(uid, record, id,
+                       {.at = record.held_since.value_or(now), .estimated = !record.held_since});
   NoteRunning(uid, pod);
   FollowAgent(uid, record, pod, now);
   parts_.runs.NoteMemberPlaced(uid, pod.node, now);

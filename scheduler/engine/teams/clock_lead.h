@@ -8,6 +8,7 @@
 #include <algorithm>
 #include <array>
 #include <cstddef>
+#include <optional>
 
 #include "topology/base/units.h"
 
@@ -31,6 +32,10 @@ class ClockLead {
     if (known == 0) return Millis{0};
     const Millis least = *std::min_element(last_.begin(), last_.begin() + known);
     return least > kOnTheWay ? least : Millis{0};
+  }
+  // A time of the cluster's clock by ours, never in the future.
+  std::optional<Instant> Ours(std::optional<Instant> told, Instant now) const {
+    return told ? std::optional(std::min(*told + Now(), now)) : std::nullopt;
   }
 
  private:

@@ -267,6 +267,23 @@ TEST_F(EngineMeteringTest, ClocksDifferByWhatOursWasSetBy) {
   Lives("runs", 125, 5, 35, 61, 60);
 }
 
+// Found by seed 5007931: what is heard of only when it is bound began by the cluster's clock.
+TEST_F(EngineMeteringTest, BeginsOfOthersAreByOurClockToo) {
+  engine_.FinishRestore(now_);
+  To(1'000);
+  PodFacts made = test::Pending(Pod("a", "made", 8));
+  made.created = At(400);
+  engine_.UpsertPod(made, now_);
+  PodFacts theirs = Bound(Pod("a", "theirs", 1), "n1");
+  theirs.bound_at = At(390);
+  engine_.UpsertPod(theirs, now_);
+  To(1'020);
+  theirs.phase = PodPhase::kSucceeded;
+  theirs.finished_at = At(410);
+  engine_.UpsertPod(theirs, now_);
+  EXPECT_THAT(Metered(), ElementsAre("open theirs.0 at 990", "close theirs.0 at 1010"));
+}
+
 TEST_F(EngineMeteringTest, ClocksOfWhichNothingIsKnownWereTheSame) {
   To(100);
   engine_.StepClock(now_, At(125));
