@@ -12,6 +12,7 @@ namespace {
 
 constexpr SimTime kToGather = std::chrono::minutes(8);
 constexpr SimTime kToLeave = std::chrono::minutes(3);
+constexpr SimTime kToAskAgain = std::chrono::minutes(1);
 constexpr SimTime kToBind = std::chrono::seconds(30);  // what was under way when one was evicted
 
 // How many hold GPUs at `at` who were bound by `bound_by`.
@@ -33,6 +34,9 @@ int64_t Seen(const std::vector<const PodLife*>& pods, SimTime since, SimTime at)
 }  // namespace
 
 void GangChecker::Hear(const Happening& happening) {
+  const bool refused = happening.kind == Happening::Kind::kRefused &&
+                       happening.text.find("disruption budget") != std::string::npos;
+  if (refused) refused_[happening.key].push_back(happening.at);
   if (happening.kind != Happening::Kind::kWritten || happening.resource != "pods") return;
   if (!IsTranche(happening.who) || happening.after.is_null()) return;
   const PodLife* const pod = truth_.pod(TextAt(happening.after, {"metadata", "uid"}));
@@ -69,6 +73,15 @@ void GangChecker::AtEnd(const Ending& ending) {
   for (const auto& [gang, pods] : gangs) Judge(gang, pods, ending.at);
 }
 
+bool GangChecker::WasRefused(const std::vector<const PodLife*>& pods, SimTime at) const {
+  return std::ranges::any_of(pods, [&](const PodLife* pod) {
+    const auto times = refused_.find(pod->key);
+    return times != refused_.end() && std::ranges::any_of(times->second, [at](SimTime time) {
+             return time <= at && time > at - kToAskAgain;
+           });
+  });
+}
+
 void GangChecker::Judge(const std::string& gang, const std::vector<const PodLife*>& pods,
                         SimTime end) {
   int64_t size = 0;
@@ -96,7 +109,7 @@ void GangChecker::Judge(const std::string& gang, const std::vector<const PodLife
     const SimTime left = *pod->leaving + kToLeave;
     // Members bound later are another gathering.
     const int64_t held = Holding(pods, left, *pod->leaving + kToBind);
-    if (left < end && held > 0 && held < size) {
+    if (left < end && held > 0 && held < size && !WasRefused(pods, left)) {
       Found(left, gang,
             fmt::format("expected all of a gang of {} evicted or enough of it left, found {} of "
                         "it after {} had to go",

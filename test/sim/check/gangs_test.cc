@@ -53,16 +53,28 @@ TEST(SimGangs, TheFirstIsBoundWhenAllAreThere) {
 }
 
 TEST(SimGangs, AGangGoesWhole) {
-  for (const int evicted : {1, 3}) {
+  struct Row {
+    int evicted;
+    std::optional<double> refused;  // the last time, by a disruption budget
+    bool wrong;
+  };
+  const Row kRows[] = {{1, {}, true}, {3, {}, false}, {1, 270, false}, {1, 200, true}};
+  for (const Row& row : kRows) {
     Scene scene;
     scene.StockNode("n1", 8).Pod("b/wants", 1);
     for (int i = 0; i < 3; ++i) scene.Pod("a/" + std::to_string(i), 1, kOfThree);
     scene.At(10);
     for (int i = 0; i < 3; ++i) scene.Bind("a/" + std::to_string(i), "n1", Cards(i, 1));
     scene.At(100).Reclaim("r", "R2a", "", "b/wants", "n1", {"a/0", "a/1", "a/2"});
-    for (int i = 0; i < evicted; ++i) scene.Evict("a/" + std::to_string(i));
+    for (int i = 0; i < row.evicted; ++i) scene.Evict("a/" + std::to_string(i));
+    if (row.refused) {
+      scene.At(*row.refused)
+          .Say({.kind = Happening::Kind::kRefused,
+                .key = "a/1",
+                .text = "POST eviction: it would violate the pod's disruption budget."});
+    }
     scene.At(1000);
-    EXPECT_EQ(scene.Found().contains("gangs"), evicted == 1) << scene.Texts();
+    EXPECT_EQ(scene.Found().contains("gangs"), row.wrong) << row.evicted << scene.Texts();
   }
 }
 
