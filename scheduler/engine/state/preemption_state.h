@@ -25,7 +25,7 @@ namespace tranche {
 // Beside a Reclaim that is under way.
 struct ReclaimRun {
   std::optional<PodUid> asked;  // an eviction without answer yet
-  std::set<PodUid> doubted;     // evictions whose answers were lost: they may have happened
+  std::set<PodUid> doubted;     // evictions whose answers were lost or late: they may have happened
   std::optional<Instant> retry_at;
   int tries = 0;
   std::optional<Instant> refused_since;  // the rest of a gang is asked to go, and may not

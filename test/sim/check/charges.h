@@ -15,7 +15,8 @@
 // wrong, times are labels: then the lengths of what one process metered from begin to end are
 // compared, with the same allowances and a thousandth for clocks that run fast. Not judged:
 // pods on nodes that were lost meanwhile (use is given back), ledgers whose disk failed, and what a
-// leader without its ledger placed and had ended before one with its ledger led.
+// leader without its ledger placed and had ended before one with its ledger led; nor what was there
+// before all of us and was gone before the first to lead had its lists.
 #pragma once
 
 #include "test/sim/check/checker.h"
