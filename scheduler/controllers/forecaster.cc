@@ -5,6 +5,16 @@
 #include <utility>
 
 namespace tranche {
+namespace {
+
+// A fleet in which nobody does need not be copied, which costs as much as all else in large ones.
+bool AnybodyWaits(Engine& engine) {
+  WaitingWalk first;
+  engine.WaitingSlice(first);
+  return !first.Rows().empty();
+}
+
+}  // namespace
 
 void RunNotes::Watch(const Effects& effects) {
   if (effects.metering.empty() && effects.reclaims.evictions.empty()) return;
@@ -67,10 +77,20 @@ std::shared_ptr<const Forecasts> Forecaster::Fresh() {
   const auto began = std::chrono::steady_clock::now();
   ForecastRules rules;
   rules.may_go_on = [this] { return !stopping_; };
-  const ClusterCopy copy = host_.Copy();
-  // After the copy: whoever no longer waits in it is known to have started.
-  const Runtimes& runtimes = runs_.CatchUp();
-  auto made = std::make_shared<Forecasts>(Foretell(copy, runtimes, rules));
+  auto made = std::make_shared<Forecasts>();
+  const bool anybody_waits =
+      host_.With(EngineCaller::kForesight, [&made](Engine& engine, Instant at) {
+        made->at = at;
+        made->version = engine.Version();
+        return AnybodyWaits(engine);
+      });
+  if (anybody_waits) {
+    const ClusterCopy copy = host_.Copy();
+    // After the copy: whoever no longer waits in it is known to have started.
+    *made = Foretell(copy, runs_.CatchUp(), rules);
+  } else {
+    runs_.CatchUp();
+  }
   if (!stopping_) runs_.record().Move(*made);
   made_ = std::chrono::steady_clock::now();
   took_ = made_ - began;
