@@ -434,14 +434,25 @@ bool QuotaBook::RefreshExhausted(Instant now) {
   for (Meter& meter : meters_) {
     const bool exhausted = meter.meter.Exhausted(now);
     changed |= exhausted != meter.exhausted;
+    if (meter.exhausted && !exhausted) LiftDemotions(meter.meter.spec().uid);
     meter.exhausted = exhausted;
   }
   return changed;
 }
 
+void QuotaBook::LiftDemotions(const std::string& budget_uid) {
+  for (auto& [uid, work] : holdings_) {
+    if (work.demoted_by.empty() || work.demoted_by != budget_uid) continue;
+    work.demoted_by.clear();
+    const auto use = leaves_.find(work.leaf);
+    if (use != leaves_.end()) use->second.marks_stale = true;
+  }
+}
+
 void QuotaBook::AdvanceMeters(Instant now) {
   for (Meter& meter : meters_) {
     for (WindowClosing& closing : meter.meter.Advance(now)) {
+      LiftDemotions(closing.budget_uid);
       closings_.push_back(closing);
       untold_.push_back(std::move(closing));
     }

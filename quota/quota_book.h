@@ -77,7 +77,9 @@ struct HeldWork {
   Instant since;                   // bound
   std::optional<Instant> running;  // containers started
   std::optional<Millis> runtime;   // declared
-  bool demoted = false;
+  // uid of the budget in whose shortness it was let in without a right to nominal, until that
+  // budget changes, begins anew or is no longer used up; empty: none
+  std::string demoted_by;
   bool released = false;  // its quota was given back before its devices (releasePolicy)
   // Kept for a moment only: it counts where quota is asked, and makes nobody else's work borrowed.
   bool tentative = false;
@@ -318,6 +320,8 @@ class QuotaBook {
   void LoadPast(Meter& meter);
   void AdvanceMeters(Instant now);
   bool RefreshExhausted(Instant now);
+  // Work that was let in while this budget was short has its right again.
+  void LiftDemotions(const std::string& budget_uid);
   void AskBudgets(const QuotaMembership& membership, std::span<const ModelCharge> parts,
                   std::optional<Millis> runtime, Instant now, Admission& admission) const;
   QuotaVerdict AskNominal(QuotaId leaf, LineId line, const Charge& charge) const;

@@ -28,6 +28,12 @@ void QuotaBook::SetPolicies(std::shared_ptr<const PolicySet> set, Instant now) {
     meters.push_back(MakeMeter(budget, now));
   }
   meters_ = std::move(meters);
+  if (before != nullptr) {
+    for (const GpuBudget& budget : before->budgets) {
+      if (std::ranges::find(set_->budgets, budget) == set_->budgets.end())
+        LiftDemotions(budget.uid);
+    }
+  }
   RebuildTree();
   for (std::size_t i = 0; i < meters_.size(); ++i) {
     if (fresh[i]) LoadPast(meters_[i]);

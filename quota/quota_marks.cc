@@ -21,13 +21,14 @@ std::vector<MarkUnit> QuotaBook::UnitsOf(const std::string& leaf, const LeafUse*
     const GpuClass* gpu_class = set_->ClassNamed(work.workload_class);
     const bool preemptible = gpu_class == nullptr || gpu_class->preemptible != Preemptible::kNever;
     if (at == units.size()) {
-      units.push_back({uid.str(), preemptible, RankOf(gpu_class), work.since, {}, work.demoted});
+      units.push_back(
+          {uid.str(), preemptible, RankOf(gpu_class), work.since, {}, /*demoted=*/false});
     }
     MarkUnit& unit = units[at];
     unit.preemptible &= preemptible;
     unit.rank = std::max(unit.rank, RankOf(gpu_class));
     unit.start = std::min(unit.start, work.since);
-    unit.demoted |= work.demoted;
+    unit.demoted |= !work.demoted_by.empty();
     for (const ModelCharge& part : work.parts) {
       const LineId line = tree_.LineOf(quota, part.model);
       const auto same = std::ranges::find(unit.parts, line, &MarkUnit::Part::line);

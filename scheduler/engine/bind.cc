@@ -165,7 +165,9 @@ bool Binding::Reserve(const RequestContext& context, PodRecord& record, NodeId i
   cluster_.pending.erase(plan.uid);
   cluster_.Refresh(id, now);
   parts_.namespaces.NoteCapUse(id);
-  parts_.metering.Open(plan.uid, record, id, {.at = now, .demoted = admission.demoted});
+  std::string demoted_by;
+  if (admission.demoted) demoted_by = cluster_.book.set().budgets[*admission.budget].uid;
+  parts_.metering.Open(plan.uid, record, id, {.at = now, .demoted_by = std::move(demoted_by)});
   const bool within_nominal = context.metered && !admission.borrows && !admission.demoted;
   record.starting =
       within_nominal ? PodRecord::Starting::kWithinNominal : PodRecord::Starting::kYes;

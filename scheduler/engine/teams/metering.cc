@@ -124,7 +124,7 @@ void Metering::Open(const PodUid& uid, PodRecord& record, NodeId id, Start start
                      : ChargeOfPicks(state.inventory(), holding->held(), holding->picks);
   // Never the leaf a record tells: many may write the pod, and could have anybody pay for it. What
   // the ledger has open goes on above.
-  work.demoted = start.demoted;
+  work.demoted_by = std::move(start.demoted_by);
   if (work.parts.empty()) return;
   record.interval = earlier.NextOf(uid, record.interval);
   MeterEvent event = Event(MeterKind::kOpen, uid, record.interval, record.Place(), work, start.at);

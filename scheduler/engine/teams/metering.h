@@ -31,8 +31,8 @@ class Metering {
 
   struct Start {
     Instant at;
-    bool demoted = false;    // its quota let it in below its nominal share
-    bool estimated = false;  // nobody says when it began
+    std::string demoted_by = {};  // as HeldWork::demoted_by
+    bool estimated = false;       // nobody says when it began
     // What the same devices are charged already; empty: what their node says of them.
     std::vector<ModelCharge> parts = {};
   };

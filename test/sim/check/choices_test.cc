@@ -38,6 +38,35 @@ TEST(SimQuotas, AProcessKnowsWhatItPromisedBefore) {
   }
 }
 
+// A budget that was used up takes the nominal away, also one that somebody removed later.
+TEST(SimEvictions, WithABudgetThatDemotesNobodyCanTellWhatIsInQuota) {
+  struct Row {
+    const char* what;
+    const char* quota;
+    const char* exhausted;
+    double removed;  // the eviction is at 100
+    bool wrong;
+  };
+  const Row kRows[] = {{"of the team", "red", "Demote", 200, false},
+                       {"of all", "org", "Demote", 200, false},
+                       {"gone before", "red", "Demote", 50, true},
+                       {"of another team", "blue", "Demote", 200, true},
+                       {"one that lets nobody in", "red", "Block", 200, true}};
+  for (const Row& row : kRows) {
+    Scene scene;
+    TwoTeams(scene);
+    scene.Pod("red/old", 2).Pod("red/new", 1).Pod("blue/wants", 2);
+    scene.At(10).Bind("red/old", "n1", Cards(0, 2), "red");
+    scene.At(20).Bind("red/new", "n1", Cards(2, 1), "red");
+    const Json spec = {{"quotaRef", row.quota}, {"onExhaustion", row.exhausted}};
+    scene.Write("gpubudgets", "hours", {{"metadata", {{"name", "hours"}}}, {"spec", spec}});
+    if (row.removed < 100) scene.At(row.removed).Remove("gpubudgets", "hours");
+    scene.At(100).Reclaim("r1", "R1", "blue", "blue/wants", "n1", {"red/old"}).Evict("red/old");
+    if (row.removed > 100) scene.At(row.removed).Remove("gpubudgets", "hours");
+    EXPECT_EQ(scene.Found().contains("evictions"), row.wrong) << row.what << scene.Texts();
+  }
+}
+
 // Without red/one its two of a lower class are in quota. With what comes of a higher class they are
 // not, as soon as that was let in, and it is bound later.
 TEST(SimEvictions, WhatIsLetInAfterwardsFilledNoQuotaBefore) {

@@ -271,6 +271,14 @@ void EvictionChecker::JudgeQuota(const Eviction& eviction, const Plan& plan,
 
 namespace {
 
+// Is there a budget that takes the leaf's nominal away where it is used up?
+bool MayDemote(const Objects& budgets, const QuotaModel& model, const std::string& leaf) {
+  return std::ranges::any_of(budgets, [&](const auto& entry) {
+    const std::string exhausted = TextAt(entry.second, {"spec", "onExhaustion"});
+    return model.IsBudgetOf(entry.second, leaf) && (exhausted.empty() || exhausted == "Demote");
+  });
+}
+
 int64_t RankOf(const Json& gpu_class) {
   const Json& rank = At(gpu_class, {"spec", "rank"});
   return rank.is_number_integer() ? rank.get<int64_t>() : 2;
@@ -446,9 +454,7 @@ std::optional<std::vector<WorkUnit>> EvictionChecker::UnitsOf(const PodLife& vic
 
 bool EvictionChecker::MayBeBorrowed(const PodLife& victim, const std::string& leaf, Chosen chosen,
                                     SimTime since, SimTime at) const {
-  // One that is used up takes the nominal away.
   const auto budgets = truth_.Versions("gpubudgets", at, since);
-  if (std::ranges::any_of(budgets, [](const Objects& all) { return !all.empty(); })) return true;
   const Objects nodes = truth_.Versions("nodes", at, at).front();
   const Order order = options_.faults.has(Fault::kClock) ? Order::kUnknown : Order::kByAge;
   // Ends are heard of one after another: up to each of them, in turn. What is told late for a while
@@ -463,6 +469,8 @@ bool EvictionChecker::MayBeBorrowed(const PodLife& victim, const std::string& le
   for (const Objects& declared : truth_.Versions("gpuquotas", at, since)) {
     const QuotaModel model(declared, truth_.objects("namespaces"));
     if (!model.known() || !model.Has(leaf)) return true;
+    const auto demotes = [&](const Objects& all) { return MayDemote(all, model, leaf); };
+    if (std::ranges::any_of(budgets, demotes)) return true;
     for (const Objects& classes : all_classes) {
       for (const SimTime moment : moments) {
         // What is kept, claims, and what leaves: counted or not; and by either age.

@@ -274,19 +274,6 @@ TEST(SimEvictions, ABindThatANewLeaderFoundUndoneBeginsAnew) {
   }
 }
 
-// A budget that was used up takes the nominal away, also one that somebody removed later.
-TEST(SimEvictions, WithABudgetNobodyCanTellWhatIsInQuota) {
-  for (const double removed : {200.0, 50.0}) {
-    Scene scene;
-    Borrowing(scene);
-    scene.Write("gpubudgets", "red", {{"metadata", {{"name", "red"}}}});
-    if (removed < 100) scene.At(removed).Remove("gpubudgets", "red");
-    scene.At(100).Reclaim("r1", "R1", "blue", "blue/wants", "n1", {"red/old"}).Evict("red/old");
-    if (removed > 100) scene.At(removed).Remove("gpubudgets", "red");
-    EXPECT_EQ(scene.Found().contains("evictions"), removed < 100) << scene.Texts();
-  }
-}
-
 TEST(SimEvictions, APlanNamesTheVictim) {
   Scene scene;
   Borrowing(scene);

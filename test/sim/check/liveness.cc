@@ -103,9 +103,11 @@ void LivenessChecker::CheckUnused(const Json& quotas, SimTime at) {
 
 bool LivenessChecker::TeamHasRoom(const PodLife& pod, const std::string& node) const {
   if (truth_.objects("gpuquotas").empty()) return true;
-  if (!truth_.objects("gpubudgets").empty()) return false;
   QuotaModel model(truth_.objects("gpuquotas"), truth_.objects("namespaces"));
   const std::string leaf = model.LeafOf(pod.ns());
+  // It may be used up.
+  const auto is_its = [&](const auto& budget) { return model.IsBudgetOf(budget.second, leaf); };
+  if (std::ranges::any_of(truth_.objects("gpubudgets"), is_its)) return false;
   const Json* const object = truth_.object("nodes", node);
   if (!model.known() || leaf.empty() || object == nullptr) return false;
   const SimTime now = SimTime::max();

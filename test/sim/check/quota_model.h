@@ -41,6 +41,11 @@ class QuotaModel {
   bool Has(const std::string& quota) const { return Number(quota) >= 0; }
   // Does the leaf refuse what it may not have?
   bool Enforces(const std::string& leaf) const;
+  // Does the GPUBudget meter work of the leaf, as far as quotas tell?
+  bool IsBudgetOf(const Json& budget, const std::string& leaf) const {
+    const std::string quota = TextAt(budget, {"spec", "quotaRef"});
+    return quota.empty() || CommonAncestor(leaf, quota) == quota;
+  }
   // The nearest common ancestor; empty: none.
   std::string CommonAncestor(const std::string& a, const std::string& b) const;
 

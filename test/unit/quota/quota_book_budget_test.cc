@@ -39,6 +39,47 @@ TEST_F(QuotaBookTest, BudgetThatDemotesTakesNominalAwayUntilItsWindowEnds) {
   EXPECT_EQ(closings_[0].used, GpuHours(2 * 18));
 }
 
+// A day of 5 GPU-hours of which work that declares 4 hours of 2 GPUs is more than is left.
+TEST_F(QuotaBookTest, WorkLetInBeyondABudgetHasItsRightAgainWithTheBudgetItLacked) {
+  const GpuBudget budget = DayBudget("team-a", 5, OnExhaustion::kDemote);
+  GpuBudget larger = budget;
+  larger.milli_gpu_hours = 50'000;
+  const GpuBudget other = DayBudget("team-b", 5, OnExhaustion::kDemote);
+  const struct {
+    const char* what;
+    std::vector<GpuBudget> budgets;
+    Millis later;
+    QuotaState state;
+  } rows[] = {
+      {"nothing changes", {budget}, Minutes(1), QuotaState::kBorrowed},
+      {"another team's budget goes", {budget}, Minutes(1), QuotaState::kBorrowed},
+      {"its budget goes", {other}, Minutes(1), QuotaState::kInQuota},
+      {"its budget grows", {larger, other}, Minutes(1), QuotaState::kInQuota},
+      {"its window ends", {budget, other}, kMidnight - now_, QuotaState::kInQuota},
+  };
+  for (const auto& row : rows) {
+    QuotaBook book;
+    book.SetPolicies(Declare({.quotas = TwoTeams(), .budgets = {budget, other}}), now_);
+    const QuotaMembership membership = book.MembershipOf("a", "");
+    const Admission admission = book.Admit(membership, Parts(2), Hours(4), now_);
+    ASSERT_TRUE(admission.demoted);
+    ASSERT_EQ(book.set().budgets[admission.budget.value()].uid, budget.uid);
+    HeldWork work;
+    work.pod = {"a", "pod"};
+    work.leaf = "team-a";
+    work.parts = Parts(2);
+    work.since = now_;
+    work.demoted_by = budget.uid;
+    book.Hold(PodUid("pod"), work);
+    ASSERT_EQ(book.StateOf(PodUid("pod")), QuotaState::kBorrowed);
+    const Instant then = now_ + row.later;
+    std::vector<WindowClosing> closings;
+    book.Advance(then, closings);
+    book.SetPolicies(Declare({.quotas = TwoTeams(), .budgets = row.budgets}), then);
+    EXPECT_EQ(book.StateOf(PodUid("pod")), row.state) << row.what;
+  }
+}
+
 TEST_F(QuotaBookTest, BudgetThatBlocksSaysWhenAndOneThatWarnsLetsIn) {
   GpuBudget warning = DayBudget("org", 1, OnExhaustion::kWarn);
   Set({.quotas = TwoTeams(), .budgets = {DayBudget("team-a", 40), warning}});
