@@ -7,11 +7,13 @@
 namespace tranche {
 namespace {
 
-// A fleet in which nobody does need not be copied, which costs as much as all else in large ones.
-bool AnybodyWaits(Engine& engine) {
+// A fleet in which nobody waits need not be copied, which costs as much as all else in large ones.
+// Nor is it for pods that kube-scheduler is about to ask about: most of them start at once.
+bool AnybodyWaits(Engine& engine, Instant now) {
   WaitingWalk first;
   engine.WaitingSlice(first);
-  return !first.Rows().empty();
+  const bool one_is_late = first.first_came && now - *first.first_came > Forecaster::kAskedBy;
+  return !first.done() || !first.refused.empty() || one_is_late;
 }
 
 }  // namespace
@@ -82,7 +84,7 @@ std::shared_ptr<const Forecasts> Forecaster::Fresh() {
       host_.With(EngineCaller::kForesight, [&made](Engine& engine, Instant at) {
         made->at = at;
         made->version = engine.Version();
-        return AnybodyWaits(engine);
+        return AnybodyWaits(engine, at);
       });
   if (anybody_waits) {
     const ClusterCopy copy = host_.Copy();

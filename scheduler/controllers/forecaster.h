@@ -59,6 +59,8 @@ class Forecaster {
   static constexpr int kRest = 10;
   // Forecasts of books that do not change are made anew all the same: time has passed.
   static constexpr std::chrono::seconds kOldest{60};
+  // Pods that nobody has refused yet have no forecast for so long.
+  static constexpr std::chrono::seconds kAskedBy{10};
 
   // Both outlive this.
   Forecaster(EngineHost& host, RunNotes& runs) : host_(host), runs_(runs) {}

@@ -352,7 +352,7 @@ class Search {
       ++tally.blocked;
       return Step::kFailed;
     }
-    if (!Tolerates(choice.tolerations, object.taints)) {
+    if (!IsToleratedBy(object, choice.tolerations)) {
       ++tally.tainted;
       return Step::kFailed;
     }

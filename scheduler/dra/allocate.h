@@ -6,7 +6,7 @@
 // subset of CEL, a search is too long, or releases of Kubernetes differ; it never rules a node out.
 // One thread at a time (Selectors). Cost: at most `most_steps` steps of a scan over the node's
 // devices; usually one a device asked for. Source: dra facts section 4; structured allocator of
-// kubernetes/kubernetes. What is not seen: DeviceTaintRules, unless they are in the slices' taints.
+// kubernetes/kubernetes.
 #pragma once
 
 #include <cstdint>

@@ -7,6 +7,16 @@ namespace {
 // Beyond so many it is cheaper to take all nodes as changed.
 constexpr std::size_t kMostChanges = 10'000;
 
+// Under which pool a rule is looked up.
+const std::string& PoolOf(const TaintRule& rule) {
+  static const std::string kNone;
+  return rule.pool ? *rule.pool : kNone;
+}
+bool MaySelect(const TaintRule& rule, const PoolName& pool) {
+  return rule.selects && (!rule.driver || *rule.driver == pool.first) &&
+         (!rule.pool || *rule.pool == pool.second);
+}
+
 }  // namespace
 
 void Catalog::NoteChange(const std::string& node) {
@@ -44,8 +54,71 @@ void Catalog::Forget(const Slice& slice) {
   }
 }
 
+bool Catalog::TaintByRules(Slice& slice) const {
+  const PoolName pool(slice.driver, slice.pool);
+  std::vector<const TaintRule*> rules;
+  for (const std::string& of : {std::string(), slice.pool}) {
+    const auto names = rules_of_.find(of);
+    if (names == rules_of_.end()) continue;
+    for (const std::string& name : names->second) {
+      const TaintRule& rule = rules_.at(name);
+      if (MaySelect(rule, pool)) rules.push_back(&rule);
+    }
+  }
+  bool changed = false;
+  for (Device& device : slice.devices) {
+    std::vector<Taint> taints;
+    for (const TaintRule* const rule : rules) {
+      if (!rule->device || *rule->device == device.name) taints.push_back(rule->taint);
+    }
+    if (taints == device.rule_taints) continue;
+    device.rule_taints = std::move(taints);
+    changed = true;
+  }
+  return changed;
+}
+
+void Catalog::TaintPoolsOf(const TaintRule& rule) {
+  for (const auto& [pool, names] : by_pool_) {
+    if (!MaySelect(rule, pool)) continue;
+    for (const std::string& name : names) {
+      Slice& slice = slices_.at(name);
+      if (!TaintByRules(slice)) continue;
+      Outdate(pool);
+      if (slice.node.kind == NodeChoice::Kind::kName) {
+        NoteChange(slice.node.name.str());
+      } else {
+        changes_ = {true, {}};
+      }
+    }
+  }
+}
+
+void Catalog::PutTaintRule(TaintRule rule) {
+  if (const auto known = rules_.find(rule.name); known != rules_.end()) {
+    if (known->second == rule) return;
+    RemoveTaintRule(rule.name);
+  }
+  rules_of_[PoolOf(rule)].insert(rule.name);
+  std::string name = rule.name;
+  const auto put = rules_.insert_or_assign(std::move(name), std::move(rule)).first;
+  TaintPoolsOf(put->second);
+}
+
+void Catalog::RemoveTaintRule(const std::string& name) {
+  const auto found = rules_.find(name);
+  if (found == rules_.end()) return;
+  const TaintRule rule = std::move(found->second);
+  rules_.erase(found);
+  const auto names = rules_of_.find(PoolOf(rule));
+  names->second.erase(name);
+  if (names->second.empty()) rules_of_.erase(names);
+  TaintPoolsOf(rule);
+}
+
 void Catalog::PutSlice(Slice slice) {
   RemoveSlice(slice.name);
+  TaintByRules(slice);
   const PoolName pool(slice.driver, slice.pool);
   Outdate(pool);
   by_pool_[pool].insert(slice.name);
@@ -195,6 +268,7 @@ std::vector<Object> Catalog::ObjectsAfter(const std::optional<ObjectRef>& after,
       [this](const auto& at) { return Object(claims_.at(at.second)); });
   add(Kind::kTemplate, templates_, in_namespace,
       [](const auto& at) { return Object(ClaimTemplate{at.second}); });
+  add(Kind::kTaintRule, rules_, name, [](const auto& at) { return Object(at.second); });
   return objects;
 }
 

@@ -35,6 +35,10 @@ class Catalog {
   std::string PutClaim(Claim claim);
   // The uid of what was removed; empty: nothing was.
   std::string RemoveClaim(const NamespacedName& name);
+  // Of slices that come later too. Cost: the devices of the pools it may select, of one pool where
+  // it names one; of a slice, the rules of its pool and those of no pool.
+  void PutTaintRule(TaintRule rule);
+  void RemoveTaintRule(const std::string& name);
   void PutTemplate(Claim claim);
   void RemoveTemplate(const NamespacedName& name) { templates_.erase(name); }
 
@@ -73,6 +77,9 @@ class Catalog {
   void Forget(const Slice& slice);
   void Outdate(const PoolName& pool);
   void NoteChange(const std::string& node);
+  // The taints that rules give the slice's devices; true: they are others now.
+  bool TaintByRules(Slice& slice) const;
+  void TaintPoolsOf(const TaintRule& rule);
   void AddHolder(const Claim& claim);
   void RemoveHolder(const Claim& claim);
   std::vector<const Slice*> SlicesFor(const std::string& node) const;
@@ -85,6 +92,8 @@ class Catalog {
   std::map<NamespacedName, std::string> claim_names_;
   std::map<PoolName, std::set<std::string>> holders_;
   std::map<NamespacedName, Claim> templates_;
+  std::map<std::string, TaintRule> rules_;
+  std::map<std::string, std::set<std::string>> rules_of_;  // by pool; "": they name none
   Selectors classes_;
   std::map<std::string, NodeEntry> nodes_;
   std::map<PoolName, std::set<std::string>> users_;  // nodes whose books have the pool

@@ -178,8 +178,14 @@ class ChoiceCharge {
 DeviceTable::DeviceTable(std::span<const Slice* const> slices) {
   for (const Slice* slice : slices) {
     PoolEntry& pool = pools_[{slice->driver, slice->pool}];
-    if (slice->generation < pool.generation) continue;
-    if (slice->generation > pool.generation) pool = {slice->generation, {}, {}};
+    if (slice->generation < pool.generation) {
+      for (const Device& device : slice->devices) pool.older.emplace(device.name, &device);
+      continue;
+    }
+    if (slice->generation > pool.generation) {
+      pool.devices.merge(pool.older);
+      pool = {slice->generation, {}, {}, std::move(pool.devices)};
+    }
     for (const CounterSet& set : slice->counters) pool.counters.push_back(&set);
     for (const Device& device : slice->devices) pool.devices.emplace(device.name, &device);
   }
@@ -189,8 +195,10 @@ DeviceTable::Entry DeviceTable::Find(const DeviceId& id) const {
   const auto pool = pools_.find({id.driver, id.pool});
   if (pool == pools_.end()) return {};
   const auto device = pool->second.devices.find(id.device);
-  if (device == pool->second.devices.end()) return {};
-  return {device->second, &pool->second.counters};
+  if (device != pool->second.devices.end()) return {device->second, &pool->second.counters};
+  const auto older = pool->second.older.find(id.device);
+  if (older == pool->second.older.end()) return {};
+  return {older->second, nullptr};
 }
 
 ModelCharge ChargeOfDevice(const AllocatedDevice& held, const DeviceTable::Entry& entry) {

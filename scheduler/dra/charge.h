@@ -22,12 +22,14 @@
 
 namespace tranche::dra {
 
-// Devices and counter sets by name, of valid generations only; a view of the slices.
+// Devices and counter sets by name, of each pool's newest generation; a view of the slices. What a
+// device is that this does not name, slices of older generations tell, as long as they are there:
+// a pool that is published anew is told slice by slice.
 class DeviceTable {
  public:
   struct Entry {
     const Device* device = nullptr;
-    const std::vector<const CounterSet*>* counters = nullptr;  // of its pool
+    const std::vector<const CounterSet*>* counters = nullptr;  // of its pool; null: an older one
   };
   DeviceTable() = default;
   explicit DeviceTable(std::span<const Slice* const> slices);
@@ -39,6 +41,7 @@ class DeviceTable {
     int64_t generation = 0;
     std::vector<const CounterSet*> counters;
     std::map<std::string, const Device*, std::less<>> devices;
+    std::map<std::string, const Device*, std::less<>> older;
   };
   std::map<std::pair<std::string, std::string>, PoolEntry> pools_;
 };

@@ -32,6 +32,10 @@ const Capacity* FindCapacity(const Device& device, std::string_view domain, std:
   return Find(device.capacities, domain, name);
 }
 
+bool IsToleratedBy(const Device& device, const std::vector<Toleration>& tolerations) {
+  return Tolerates(tolerations, device.taints) && Tolerates(tolerations, device.rule_taints);
+}
+
 std::string_view GpuText(const Device& device, std::string_view name) {
   const Attribute* attribute = FindAttribute(device, kGpuDriver, name);
   const std::string* text =
@@ -48,6 +52,9 @@ ObjectRef RefOf(const Object& object) {
   }
   if (const auto* claim = std::get_if<Claim>(&object)) {
     return {ObjectRef::Kind::kClaim, claim->ns, claim->name};
+  }
+  if (const auto* rule = std::get_if<TaintRule>(&object)) {
+    return {ObjectRef::Kind::kTaintRule, "", rule->name};
   }
   const Claim& made = std::get<ClaimTemplate>(object).claim;
   return {ObjectRef::Kind::kTemplate, made.ns, made.name};

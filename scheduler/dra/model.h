@@ -105,10 +105,11 @@ struct Device {
   std::vector<Attribute> attributes;  // ascending name
   std::vector<Capacity> capacities;   // ascending name
   std::vector<CounterSet> consumes;   // as listed
-  std::vector<Taint> taints;
-  bool shareable = false;    // allowMultipleAllocations
-  bool conditional = false;  // has binding conditions
-  NodeChoice node;           // where the slice says perDeviceNodeSelection
+  std::vector<Taint> taints;          // of the slice
+  std::vector<Taint> rule_taints;     // of DeviceTaintRules; the catalog keeps them true
+  bool shareable = false;             // allowMultipleAllocations
+  bool conditional = false;           // has binding conditions
+  NodeChoice node;                    // where the slice says perDeviceNodeSelection
   friend bool operator==(const Device&, const Device&) = default;
 };
 
@@ -211,10 +212,19 @@ struct ClaimTemplate {
   friend bool operator==(const ClaimTemplate&, const ClaimTemplate&) = default;
 };
 
+// A DeviceTaintRule: the devices of these names have the taint too.
+struct TaintRule {
+  std::string name;
+  bool selects = false;                             // without a selector it is about no device
+  std::optional<std::string> driver, pool, device;  // nullopt: any
+  Taint taint;
+  friend bool operator==(const TaintRule&, const TaintRule&) = default;
+};
+
 // Any of the objects, and the report that one is gone.
-using Object = std::variant<DeviceClass, Slice, Claim, ClaimTemplate>;
+using Object = std::variant<DeviceClass, Slice, Claim, ClaimTemplate, TaintRule>;
 struct ObjectRef {
-  enum class Kind : uint8_t { kClass, kSlice, kClaim, kTemplate };
+  enum class Kind : uint8_t { kClass, kSlice, kClaim, kTemplate, kTaintRule };
   Kind kind = Kind::kClass;
   std::string ns;  // empty: cluster scope
   std::string name;
@@ -226,6 +236,8 @@ ObjectRef RefOf(const Object& object);
 const Attribute* FindAttribute(const Device& device, std::string_view domain,
                                std::string_view name);
 const Capacity* FindCapacity(const Device& device, std::string_view domain, std::string_view name);
+// May a request with these tolerations have the device, as its taints go?
+bool IsToleratedBy(const Device& device, const std::vector<Toleration>& tolerations);
 // The text of an attribute of the GPU driver; empty when absent or of another type.
 std::string_view GpuText(const Device& device, std::string_view name);
 

@@ -31,6 +31,8 @@ constexpr std::array kKnownKinds = {
               Scope::kNamespace},
     KnownKind{kClaimTemplateKind, "resourceclaimtemplate", "resourceclaimtemplates",
               "resource.k8s.io/v1", Scope::kNamespace},
+    KnownKind{kTaintRuleKind, "devicetaintrule", "devicetaintrules", "resource.k8s.io/v1",
+              Scope::kCluster},
     KnownKind{kDeviceKind, "device", "devices", "scheduling.koordinator.sh/v1alpha1",
               Scope::kCluster},
     KnownKind{kPodGroupKind, "podgroup", "podgroups", "scheduling.volcano.sh/v1beta1",
@@ -95,6 +97,7 @@ std::optional<dra::ObjectRef::Kind> DraKindOf(std::string_view kind) {
   if (kind == kSliceKind) return dra::ObjectRef::Kind::kSlice;
   if (kind == kClaimKind) return dra::ObjectRef::Kind::kClaim;
   if (kind == kClaimTemplateKind) return dra::ObjectRef::Kind::kTemplate;
+  if (kind == kTaintRuleKind) return dra::ObjectRef::Kind::kTaintRule;
   return std::nullopt;
 }
 

@@ -28,6 +28,7 @@ inline constexpr std::string_view kSliceKind = "ResourceSlice";
 inline constexpr std::string_view kDeviceClassKind = "DeviceClass";
 inline constexpr std::string_view kClaimKind = "ResourceClaim";
 inline constexpr std::string_view kClaimTemplateKind = "ResourceClaimTemplate";
+inline constexpr std::string_view kTaintRuleKind = "DeviceTaintRule";
 inline constexpr std::string_view kDeviceKind = "Device";  // Koordinator's
 inline constexpr std::string_view kPodGroupKind = "PodGroup";
 inline constexpr std::string_view kViewKind = "GPUQuotaView";

@@ -49,6 +49,7 @@ struct WaitingWalk {
   bool through = false;
   std::map<std::tuple<std::string, std::string, Reason>, PendingRow> sums;
   std::vector<std::pair<PodUid, Reason>> refused;  // by their last filter
+  std::optional<Instant> first_came;  // of those that ask by requests, the one that waits longest
   bool done() const { return through; }
   // Ascending leaf, class, reason.
   std::vector<PendingRow> Rows() const;

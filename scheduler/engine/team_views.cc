@@ -260,6 +260,7 @@ void Engine::WaitingSlice(WaitingWalk& walk) {
     PodRecord& record = *cluster.Find(*at);
     add(*at, *record.request, WaitsBecause(cluster, record),
         record.asked.empty() ? parts.foreseen.Of(record) : Quanta(record.asked));
+    walk.first_came = std::min(walk.first_came.value_or(record.waits_since), record.waits_since);
     walk.after = *at;
   }
   if (at == cluster.pending.end()) {

@@ -57,8 +57,12 @@ func (j *Judge) judgeState(line *Line) ([]Verdict, error) {
 			return nil, err
 		}
 	}
+	slices, err := tainted(line.Slices, line.Rules)
+	if err != nil {
+		return nil, err
+	}
 	allocator, err := structured.NewAllocator(context.Background(), j.features,
-		allocatedState(line.Held), lister(line.Classes), pointers(line.Slices), j.cache)
+		allocatedState(line.Held), lister(line.Classes), slices, j.cache)
 	if err != nil {
 		return nil, err
 	}

@@ -27,6 +27,7 @@ type Line struct {
 	Classes []resourceapi.DeviceClass
 	Held    []resourceapi.ResourceClaim
 	Claims  []resourceapi.ResourceClaim
+	Rules   []resourceapi.DeviceTaintRule
 	Nodes   []corev1.Node
 	Answers []Answer
 

@@ -44,6 +44,9 @@ func checkObjects(line *Line) error {
 			return err
 		}
 	}
+	if err := checkRules(line.Rules); err != nil {
+		return err
+	}
 	for _, claims := range [][]resourceapi.ResourceClaim{line.Held, line.Claims} {
 		for i := range claims {
 			var claim resource.ResourceClaim
@@ -54,6 +57,21 @@ func checkObjects(line *Line) error {
 			if err := refusal("claim", claim.Name, validation.ValidateResourceClaim(&claim)); err != nil {
 				return err
 			}
+		}
+	}
+	return nil
+}
+
+// checkRules says what the API server would refuse of a state's taint rules.
+func checkRules(rules []resourceapi.DeviceTaintRule) error {
+	for i := range rules {
+		var rule resource.DeviceTaintRule
+		if err := resourcev1.Convert_v1_DeviceTaintRule_To_resource_DeviceTaintRule(
+			&rules[i], &rule, nil); err != nil {
+			return err
+		}
+		if err := refusal("rule", rule.Name, validation.ValidateDeviceTaintRule(&rule)); err != nil {
+			return err
 		}
 	}
 	return nil

@@ -264,6 +264,35 @@ func (s *Scenario) templated(name string) {
 	s.must(err)
 }
 
+// A device that an administrator closes by a rule is nobody's until the rule goes, and Tranche says so.
+func TestTaintRulesOfDevicesAreHeardOf(t *testing.T) {
+	s := newScenario(t, "tainted", newNode("tainted-0", "tainted", NodeSpec{}, nil, nil))
+	const pool, path = "tainted-0", "/apis/resource.k8s.io/v1/devicetaintrules"
+	rule := `{"apiVersion": "resource.k8s.io/v1", "kind": "DeviceTaintRule", "metadata": {"name": "tainted"}, "spec": {
+		"deviceSelector": {"pool": "` + pool + `"}, "taint": {"key": "example.com/maintenance", "effect": "NoSchedule"}}}`
+	err := RESTOf(s.Client).Post().AbsPath(path).SetHeader("Content-Type", "application/json").
+		Body([]byte(rule)).Do(s.ctx()).Error()
+	if apierrors.IsNotFound(err) {
+		t.Skip("this Kubernetes serves no DeviceTaintRule of v1")
+	}
+	s.must(err)
+	remove := func() error { return RESTOf(s.Client).Delete().AbsPath(path + "/tainted").Do(s.ctx()).Error() }
+	s.Cleanup(func() { _ = remove() })
+	s.nvidiaClasses()
+	s.publish(pool, draDevice("t0-gpu-0", "NVIDIA A100-SXM4-40GB", "", "", "40Gi"))
+	s.claim("one", resourcev1.DeviceClaim{Requests: []resourcev1.DeviceRequest{exactly("gpu", "gpu.nvidia.com")}})
+	s.createPod(s.claimPod("waits", "one"))
+	s.eventually(soon, func() string {
+		text := s.ask("/api/v1/explain/" + s.namespace + "/waits")
+		if strings.Contains(text, "1 with taints") {
+			return ""
+		}
+		return "expected to be told of a device with taints, found " + text
+	})
+	s.must(remove())
+	s.running("waits", soon)
+}
+
 // Two of four pods have borrowed the owner's GPUs by claims. They leave, their claims go with them, and
 // only then does the owner's pod start, on GPUs of a node that no claim concerns.
 func TestBorrowedClaimsAreTakenBack(t *testing.T) {

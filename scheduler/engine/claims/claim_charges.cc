@@ -6,10 +6,18 @@
 namespace tranche {
 namespace {
 
-// A device no slice tells of any more: what it was charged goes on.
-bool IsGuess(const std::vector<ModelCharge>& parts) {
-  return std::ranges::any_of(
+// Of devices that no slice tells of. nullopt: each is known.
+std::optional<Charge> GuessedOf(const std::vector<ModelCharge>& parts) {
+  const auto guess = std::ranges::find_if(
       parts, [](const ModelCharge& part) { return PartsOf(part.model).model == "unknown"; });
+  return guess == parts.end() ? std::nullopt : std::optional(guess->charge);
+}
+
+// Where a device is no longer told of, what it was charged goes on.
+bool IsBetterKnown(const std::vector<ModelCharge>& parts, const std::vector<ModelCharge>& held) {
+  const std::optional<Charge> guessed = GuessedOf(parts);
+  const std::optional<Charge> before = GuessedOf(held);
+  return !guessed || (before && guessed->compute < before->compute);
 }
 
 // The node that alone can reach the devices. Null: several can, or it is said by labels.
@@ -126,7 +134,7 @@ void ClaimCharges::Recharge(const dra::Claim& claim, Instant now) {
   if (!books_.complete) return;
   const HeldWork* work = cluster_.book.Find(key);
   if (held && work != nullptr) {
-    if (work->parts == parts || (!parts.empty() && IsGuess(parts))) return;
+    if (work->parts == parts || (!parts.empty() && !IsBetterKnown(parts, work->parts))) return;
     Close(key, now);
   }
   if (!parts.empty()) Open(key, claim, std::move(parts), Start::kSeen, now);
@@ -200,6 +208,8 @@ void ClaimCharges::Put(dra::Object object, Instant now) {
     books_.scores.Clear();
   } else if (auto* made = std::get_if<dra::ClaimTemplate>(&object)) {
     cluster_.catalog.PutTemplate(std::move(made->claim));
+  } else if (auto* rule = std::get_if<dra::TaintRule>(&object)) {
+    cluster_.catalog.PutTaintRule(std::move(*rule));
   }
 }
 
@@ -220,6 +230,8 @@ void ClaimCharges::Remove(const dra::ObjectRef& object, Instant now) {
       return cluster_.catalog.classes().RemoveClass(object.name);
     case dra::ObjectRef::Kind::kTemplate:
       return cluster_.catalog.RemoveTemplate({object.ns, object.name});
+    case dra::ObjectRef::Kind::kTaintRule:
+      return cluster_.catalog.RemoveTaintRule(object.name);
   }
 }
 

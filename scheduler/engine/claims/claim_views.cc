@@ -340,7 +340,7 @@ void ClaimViews::ViewDevice(const dra::DeviceBook& book, CardViews& cards) {
   const bool instance = dra::GpuText(*book.device, "type") == "mig";
   gpu.is_mig |= instance;
   if (!instance) gpu.memory = MemoryOf(*book.device);
-  gpu.healthy &= book.device->taints.empty();
+  gpu.healthy &= dra::IsToleratedBy(*book.device, {});
   const dra::Attribute* zone =
       dra::FindAttribute(*book.device, "resource.kubernetes.io", "numaNode");
   if (zone != nullptr && std::holds_alternative<int64_t>(zone->value)) {

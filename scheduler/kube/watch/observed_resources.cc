@@ -141,6 +141,8 @@ std::unique_ptr<ObjectSink> SinkOf(const ObservedResource& resource, ClusterEven
       return DraSink(events, dra::ObjectRef::Kind::kClaim);
     case ObservedResource::Kind::kTemplates:
       return DraSink(events, dra::ObjectRef::Kind::kTemplate);
+    case ObservedResource::Kind::kTaintRules:
+      return DraSink(events, dra::ObjectRef::Kind::kTaintRule);
     case ObservedResource::Kind::kGangs:
       return GangSink(events, resource.word, {wire::DecodePodGroup, wire::GangOfPodGroup});
     case ObservedResource::Kind::kOwners:

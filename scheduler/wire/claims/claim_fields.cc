@@ -65,6 +65,12 @@ std::vector<std::string> ReadTextList(Object parent, std::string_view key, std::
   return texts;
 }
 
+Taint ReadTaint(Object taint, std::string_view where, FieldReader& reader) {
+  return {std::string(reader.ReadText(taint, "key", where)),
+          std::string(reader.ReadText(taint, "value", where)),
+          std::string(reader.ReadText(taint, "effect", where))};
+}
+
 std::optional<dra::Quantity> ReadQuantity(Object parent, std::string_view key,
                                           std::string_view where, FieldReader& reader) {
   const std::optional<Element> found = Find(parent, key);

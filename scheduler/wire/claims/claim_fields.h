@@ -30,6 +30,9 @@ std::optional<Array> ReadList(Object parent, std::string_view key, std::string_v
 std::vector<std::string> ReadTextList(Object parent, std::string_view key, std::string_view where,
                                       std::size_t most, FieldReader& reader);
 
+// One element of `taints`.
+Taint ReadTaint(Object taint, std::string_view where, FieldReader& reader);
+
 // Text or a whole number; nullopt when absent or wrong.
 std::optional<dra::Quantity> ReadQuantity(Object parent, std::string_view key,
                                           std::string_view where, FieldReader& reader);

@@ -184,6 +184,37 @@ absl::StatusOr<dra::DeviceClass> DecodeDeviceClass(Element element) {
   return result;
 }
 
+absl::StatusOr<dra::TaintRule> DecodeTaintRule(Element element) {
+  constexpr std::string_view kSelector = "spec.deviceSelector";
+  FieldReader reader;
+  const std::optional<Object> object = reader.AsObject(element, "object");
+  if (!object) return reader.status();
+  dra::TaintRule rule;
+  rule.name = ReadObjectName(*object, reader).name;
+  const auto spec = reader.ReadObject(*object, "spec", "object");
+  const auto taint = spec ? reader.ReadObject(*spec, "taint", "spec") : std::optional<Object>();
+  if (!taint) reader.Fail("expected object, found nothing, in spec.taint");
+  if (!reader.ok()) return reader.status();
+  rule.taint = ReadTaint(*taint, "spec.taint", reader);
+  if (const auto selector = reader.ReadObject(*spec, "deviceSelector", "spec")) {
+    rule.selects = true;
+    for (const std::string_view other : {"deviceClassName", "selectors"}) {
+      if (!Find(*selector, other)) continue;
+      reader.Fail(fmt::format("expected a selector by driver, pool and device, found {}, in {}",
+                              other, kSelector));
+    }
+    const auto read = [&](std::string_view key) -> std::optional<std::string> {
+      if (!Find(*selector, key)) return std::nullopt;
+      return std::string(reader.ReadText(*selector, key, kSelector));
+    };
+    rule.driver = read("driver");
+    rule.pool = read("pool");
+    rule.device = read("device");
+  }
+  if (!reader.ok()) return reader.status();
+  return rule;
+}
+
 absl::StatusOr<dra::Claim> DecodeClaim(Element object) {
   return Decode(object, ClaimSource::kClaim);
 }
@@ -199,6 +230,8 @@ absl::StatusOr<dra::Object> DecodeDraObject(Element object, dra::ObjectRef::Kind
       return DecodeSlice(object);
     case dra::ObjectRef::Kind::kClaim:
       return DecodeClaim(object);
+    case dra::ObjectRef::Kind::kTaintRule:
+      return DecodeTaintRule(object);
     case dra::ObjectRef::Kind::kTemplate:
       break;
   }

@@ -22,6 +22,9 @@ absl::StatusOr<dra::Slice> DecodeSlice(Element object);
 absl::StatusOr<dra::Claim> DecodeClaim(Element object);
 // A ResourceClaimTemplate as the claim it would make, which has the template's name.
 absl::StatusOr<dra::Claim> DecodeClaimTemplate(Element object);
+// The taint without a selector is of no device. Selectors by class or expression, which Kubernetes
+// had until 1.35, are an error.
+absl::StatusOr<dra::TaintRule> DecodeTaintRule(Element object);
 // Any of these.
 absl::StatusOr<dra::Object> DecodeDraObject(Element object, dra::ObjectRef::Kind kind);
 

@@ -192,9 +192,7 @@ class SliceDecoder {
   void ReadTaints(Object body, const std::string& where, dra::Device& device) {
     for (const Object taint :
          reader_.Objects(ReadList(body, "taints", where, kMostTaints, reader_), where)) {
-      device.taints.push_back({std::string(reader_.ReadText(taint, "key", where)),
-                               std::string(reader_.ReadText(taint, "value", where)),
-                               std::string(reader_.ReadText(taint, "effect", where))});
+      device.taints.push_back(ReadTaint(taint, where, reader_));
     }
   }
 

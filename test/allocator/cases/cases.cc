@@ -69,9 +69,13 @@ std::string AnswerText(const dra::Prediction& prediction, const std::vector<std:
 class Asked {
  public:
   explicit Asked(const World& world) {
+    // Whichever is heard of first.
+    const std::size_t before = world.rules.size() / 2;
+    for (std::size_t i = 0; i < before; ++i) PutRule(world.rules[i]);
     for (const std::string& json : world.slices) {
       catalog_.PutSlice(Decoded<dra::Slice>(json, wire::DecodeSlice));
     }
+    for (std::size_t i = before; i < world.rules.size(); ++i) PutRule(world.rules[i]);
     for (const std::string& json : world.classes) {
       catalog_.classes().PutClass(Decoded<dra::DeviceClass>(json, wire::DecodeDeviceClass));
     }
@@ -102,6 +106,10 @@ class Asked {
   }
 
  private:
+  void PutRule(const std::string& json) {
+    catalog_.PutTaintRule(Decoded<dra::TaintRule>(json, wire::DecodeTaintRule));
+  }
+
   dra::Catalog catalog_;
   std::vector<dra::Claim> held_, claims_;
 };
@@ -124,10 +132,11 @@ void PrintState(const World& world, std::string_view part) {
   }
   fmt::print(
       R"({{"kind":"state","part":"{}","slices":[{}],"classes":[{}],"held":[{}],"claims":[{}],)"
-      R"("nodes":[{}],"answers":[{}]}})"
+      R"("rules":[{}],"nodes":[{}],"answers":[{}]}})"
       "\n",
       part, fmt::join(world.slices, ","), fmt::join(world.classes, ","), fmt::join(world.held, ","),
-      fmt::join(world.claims, ","), fmt::join(nodes, ","), fmt::join(answers, ","));
+      fmt::join(world.claims, ","), fmt::join(world.rules, ","), fmt::join(nodes, ","),
+      fmt::join(answers, ","));
 }
 
 void PrintResource(const World& world, Dice& dice) {
@@ -174,6 +183,7 @@ int Main(int argc, char** argv) {
       DrawClasses(dice, world);
       DrawHolders(dice, world);
       DrawClaims(dice, mix, world);
+      DrawTaintRules(dice, mix, world);
       PrintState(world, mix.name);
       if (mix.name == "plain") PrintResource(world, dice);
     }

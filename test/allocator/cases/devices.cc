@@ -99,14 +99,16 @@ Texts DrawCapacities(Dice& dice, std::string_view driver, DrawnDevice& device) {
   return fields;
 }
 
+std::string DrawTaint(Dice& dice, std::string_view key) {
+  constexpr std::string_view kEffects[] = {"NoSchedule", "NoExecute", "None"};
+  const std::string value = dice.OneIn(2) ? R"("value":"bad",)" : "";
+  return fmt::format(R"({{"key":"{}",{}"effect":"{}"}})", key, value, dice.Pick(kEffects));
+}
+
 std::string DrawTaints(Dice& dice) {
   Texts taints;
   for (int i = dice.Between(1, 2); i > 0; --i) {
-    constexpr std::string_view kEffects[] = {"NoSchedule", "NoExecute", "None"};
-    const std::string value = dice.OneIn(2) ? R"("value":"bad",)" : "";
-    taints.push_back(fmt::format(R"({{"key":"{}",{}"effect":"{}"}})",
-                                 i == 1 ? "unhealthy" : "example.com/slow", value,
-                                 dice.Pick(kEffects)));
+    taints.push_back(DrawTaint(dice, i == 1 ? "unhealthy" : "example.com/slow"));
   }
   return fmt::format(R"(,"taints":[{}])", fmt::join(taints, ","));
 }
@@ -145,6 +147,27 @@ DrawnDevice DrawDevice(Dice& dice, const Mix& mix, std::string name, std::string
       fmt::format(R"({{"name":"{}","attributes":{{{}}},"capacity":{{{}}}{}}})", device.name,
                   fmt::join(attributes, ","), fmt::join(capacities, ","), rest);
   return device;
+}
+
+void DrawTaintRules(Dice& dice, const Mix& mix, World& world) {
+  if (!dice.Percent(mix.taints)) return;
+  for (int i = dice.Between(1, 3); i > 0; --i) {
+    Texts names;
+    if (!world.drawn.empty()) {
+      const DrawnSlice& slice = dice.Pick(world.drawn);
+      if (dice.OneIn(2)) names.push_back(fmt::format(R"("driver":"{}")", slice.driver));
+      if (dice.OneIn(2)) names.push_back(fmt::format(R"("pool":"{}")", slice.pool));
+      if (!slice.devices.empty() && dice.OneIn(2)) {
+        names.push_back(fmt::format(R"("device":"{}")", dice.Pick(slice.devices).name));
+      }
+    }
+    if (dice.OneIn(8)) names = {R"("pool":"nowhere")"};
+    const std::string selector =
+        dice.OneIn(8) ? "" : fmt::format(R"("deviceSelector":{{{}}},)", fmt::join(names, ","));
+    world.rules.push_back(
+        fmt::format(R"({{"metadata":{{"name":"rule-{}"}},"spec":{{{}"taint":{}}}}})", i, selector,
+                    DrawTaint(dice, dice.OneIn(2) ? "unhealthy" : "maintenance")));
+  }
 }
 
 }  // namespace tranche::test

@@ -53,6 +53,7 @@ struct World {
   std::vector<std::string> classes;
   std::vector<std::string> held;    // claims that hold devices
   std::vector<std::string> claims;  // of the pod
+  std::vector<std::string> rules;   // DeviceTaintRules
 };
 
 inline constexpr std::string_view kDrivers[] = {"gpu.nvidia.com", "fpga.example.com"};
@@ -61,6 +62,8 @@ DrawnDevice DrawDevice(Dice& dice, const Mix& mix, std::string name, std::string
                        const std::string& more);
 void DrawSlices(Dice& dice, const Mix& mix, World& world);
 void DrawClasses(Dice& dice, World& world);
+// By the names of world.drawn, and some that nothing has.
+void DrawTaintRules(Dice& dice, const Mix& mix, World& world);
 void DrawClaims(Dice& dice, const Mix& mix, World& world);
 // Claims that hold some devices of world.drawn.
 void DrawHolders(Dice& dice, World& world);

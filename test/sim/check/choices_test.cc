@@ -67,6 +67,22 @@ TEST(SimEvictions, WithABudgetThatDemotesNobodyCanTellWhatIsInQuota) {
   }
 }
 
+// Both of red hold two by the ledger; the bind of the younger one failed, which nobody heard of
+// yet.
+TEST(SimEvictions, APlaceInTheLedgerIsAPlaceWhateverCameOfItsBind) {
+  for (const double closed : {150.0, 50.0}) {
+    Scene scene;
+    TwoTeams(scene);
+    scene.Pod("red/old", 2).Pod("red/new", 2).Pod("blue/wants", 2);
+    scene.At(10).Bind("red/old", "n1", Cards(0, 2), "red");
+    scene.At(20).Promise("red/new");
+    if (closed < 100) scene.At(closed).Promise("red/new", "void");
+    scene.At(100).Reclaim("r1", "R1", "blue", "blue/wants", "n1", {"red/old"}).Evict("red/old");
+    if (closed > 100) scene.At(closed).Promise("red/new", "void");
+    EXPECT_EQ(scene.Found().contains("evictions"), closed < 100) << scene.Texts();
+  }
+}
+
 // Without red/one its two of a lower class are in quota. With what comes of a higher class they are
 // not, as soon as that was let in, and it is bound later.
 TEST(SimEvictions, WhatIsLetInAfterwardsFilledNoQuotaBefore) {

@@ -57,8 +57,10 @@ void EvictionChecker::Hear(const Happening& happening) {
       // Those of one batch in its order.
       last_charge_ = std::max(last_charge_ + SimTime(1), happening.at);
       charged_[uid] = last_charge_;
+      intervals_[uid].emplace_back(happening.at, SimTime::max());
     }
-    if (kind == "close" || kind == "void") metered_.erase(uid);
+    const bool ends = (kind == "close" || kind == "void") && metered_.erase(uid) > 0;
+    if (ends) intervals_[uid].back().second = happening.at;
   }
   if (happening.kind != Happening::Kind::kWritten) return;
   if (happening.resource == "gpureclaims") return Told(happening);
@@ -420,6 +422,9 @@ std::optional<std::vector<WorkUnit>> EvictionChecker::UnitsOf(const PodLife& vic
                           (moment.counts_kept || *pod.bound <= moment.at + std::chrono::seconds(5));
     const bool bound = reserved || (pod.bound && *pod.bound <= moment.at);
     const PodLife::Kept* const kept = moment.counts_kept ? KeptAt(pod, moment) : nullptr;
+    // Nobody tells where that was to be.
+    const bool elsewhere = !bound && kept == nullptr && WasPromised(pod, moment);
+    if (elsewhere && model.LeafOf(pod.ns()) == leaf) return std::nullopt;
     if ((!bound && kept == nullptr) || (pod.ended && *pod.ended < moment.heard)) continue;
     // A plan counts what leaves already as gone.
     const bool going = &pod != &victim && pod.leaving && *pod.leaving <= moment.at;

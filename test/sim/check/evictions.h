@@ -17,9 +17,11 @@
 // Not judged: reclaims without a preemptor (drains, shrinks), marks of quotas in slices or memory.
 #pragma once
 
+#include <algorithm>
 #include <map>
 #include <set>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "test/sim/check/checker.h"
@@ -88,6 +90,14 @@ class EvictionChecker : public Checker {
     const Objects& nodes;
     const Objects& classes;
   };
+  // Its place was in the ledger then, whatever came of its bind.
+  bool WasPromised(const PodLife& pod, const Moment& moment) const {
+    const auto intervals = intervals_.find(pod.uid);
+    return intervals != intervals_.end() &&
+           std::ranges::any_of(intervals->second, [&moment](const auto& interval) {
+             return interval.first <= moment.at && interval.second >= moment.heard;
+           });
+  }
   static const PodLife::Kept* KeptAt(const PodLife& pod, const Moment& moment);
   // What claims of the team held, each a unit of the class of its first user; false: somebody's is
   // not known.
@@ -102,7 +112,8 @@ class EvictionChecker : public Checker {
   std::map<std::string, std::set<std::string>> reserved_;  // reclaim -> preemptors, while Reserved
   std::map<std::string, SimTime> ends_;                    // of processes
   std::set<std::string> metered_;                          // uids with an open interval
-  std::map<std::string, SimTime> charged_;                 // when the last interval of a uid opened
+  std::map<std::string, std::vector<std::pair<SimTime, SimTime>>> intervals_;  // by uid
+  std::map<std::string, SimTime> charged_;  // when the last interval of a uid opened
   SimTime last_charge_{0};
   std::vector<Eviction> evictions_;
   std::vector<Given> given_;

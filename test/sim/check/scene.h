@@ -197,10 +197,10 @@ class Scene {
     return Say({.kind = Happening::Kind::kLeads, .number = epoch, .who = who, .text = why});
   }
   // The leader's ledger has the bind.
-  Scene& Promise(const std::string& key) {
+  Scene& Promise(const std::string& key, const char* kind = "open") {
     return Say({.kind = Happening::Kind::kPromised,
                 .who = kLeader,
-                .after = Json{{"kind", "open"}, {"uid", "u-" + key}}});
+                .after = Json{{"kind", kind}, {"uid", "u-" + key}}});
   }
   Scene& Quiet() { return Say({.kind = Happening::Kind::kQuiet}); }
 

@@ -14,14 +14,15 @@ namespace THIS_FILE {
 using ::testing::ElementsAre;
 using ::testing::IsEmpty;
 
-class StillClock : public Clock {
+class HandMovedClock : public Clock {
  public:
-  Instant Now() const override { return Instant(std::chrono::hours(1)); }
+  Instant Now() const override { return now; }
+  Instant now{std::chrono::hours(1)};
 };
 
 class ForecasterTest : public ::testing::Test {
  protected:
-  static constexpr int kNodes = 1'000;
+  static constexpr int kNodes = 200;
 
   ForecasterTest() {
     host_.With([](Engine& engine, Instant now) {
@@ -30,11 +31,12 @@ class ForecasterTest : public ::testing::Test {
       }
     });
   }
-  static PodFacts Waiting(const std::string& name) {
+  PodFacts Waiting(const std::string& name, int64_t gpus = 1) const {
     PodFacts pod;
-    pod.request = test::WholePod(name, 1);
+    pod.request = test::WholePod(name, gpus);
     pod.request.name = {"a", name};
     pod.request.uid = PodUid(name);
+    pod.created = clock_.now;
     return pod;
   }
   void Upsert(const PodFacts& pod) {
@@ -52,7 +54,7 @@ class ForecasterTest : public ::testing::Test {
     return names;
   }
 
-  StillClock clock_;
+  HandMovedClock clock_;
   EngineHost host_{EngineOptions{}, clock_, nullptr, [] { return true; }};
   RunNotes runs_;
   Forecaster forecaster_{host_, runs_};
@@ -72,13 +74,30 @@ TEST_F(ForecasterTest, AFleetInWhichNobodyWaitsIsNotCopied) {
   EXPECT_THAT(Told(), IsEmpty());
 }
 
-TEST_F(ForecasterTest, OneWhoWaitsIsForetoldAndForgottenOnceItIsGone) {
-  PodFacts pod = Waiting("p");
+TEST_F(ForecasterTest, OneThatIsToBeAskedAboutAnyMomentIsForetoldWhenItWasNot) {
+  Upsert(Waiting("p"));
+  EXPECT_LE(HoldsOfFresh(), 2);
+  EXPECT_THAT(Told(), IsEmpty());
+  clock_.now += Forecaster::kAskedBy + Millis(1);
+  EXPECT_GT(HoldsOfFresh(), 10);
+  EXPECT_THAT(Told(), ElementsAre("a/p"));
+}
+
+TEST_F(ForecasterTest, OneThatWasRefusedIsForetoldAtOnceAndForgottenOnceItIsGone) {
+  const PodFacts pod = Waiting("p", 9);
   Upsert(pod);
+  host_.With([&pod](Engine& engine, Instant now) {
+    const std::string_view nodes[] = {"n0", "n1"};
+    FilterAnswer answer;
+    engine.Filter(pod.request, nodes, now, answer);
+    EXPECT_NE(answer.reason, Reason::kNone);
+  });
   EXPECT_GT(HoldsOfFresh(), 10);
   EXPECT_THAT(Told(), ElementsAre("a/p"));
   host_.With([&pod](Engine& engine, Instant now) { engine.DeletePod(pod.request.uid, now); });
-  forecaster_.Fresh();
+  // One that took long rests first.
+  const auto until = std::chrono::steady_clock::now() + std::chrono::seconds(30);
+  while (!Told().empty() && std::chrono::steady_clock::now() < until) forecaster_.Fresh();
   EXPECT_THAT(Told(), IsEmpty());
 }
 

@@ -120,6 +120,9 @@ TEST(Allocate, ATaintIsTolerated) {
   Claim claim = OneGpu();
   claim.requests[0].choices[0].tolerations = {{"unhealthy", true, "", ""}};
   EXPECT_EQ(Scene(tainted).Text({claim}), "gpu=gpu-2");
+  tainted.devices[5].rule_taints = {{"maintenance", "", "NoExecute"}};
+  EXPECT_EQ(Scene(tainted).Text({claim}), "no: team/c gpu: 1 devices match, 1 with taints");
+  tainted.devices[5].rule_taints.clear();
   tainted.devices[5].taints[0].effect = "None";
   EXPECT_EQ(Scene(tainted).Text({OneGpu()}), "gpu=gpu-2") << "an effect that binds nobody";
 }

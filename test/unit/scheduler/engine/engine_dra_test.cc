@@ -231,6 +231,15 @@ TEST_F(EngineDra, PodsOfAnUnknownClaimWaitForIt) {
   EXPECT_EQ(Ask(PodWith("p1", {"late"})), "n1 n2");
 }
 
+TEST_F(EngineDra, ANodeWhoseDevicesARuleTaintsIsTheLast) {
+  Put(Asks("c"));
+  EXPECT_EQ(Ask(PodWith("p1", {"c"})), "n1 n2");
+  Put(dra::TaintRule{"drain", true, {}, "n1", {}, {"maintenance", "", "NoSchedule"}});
+  EXPECT_EQ(Ask(PodWith("p1", {"c"})), "n2 n1");
+  engine_.RemoveDraObject({dra::ObjectRef::Kind::kTaintRule, "", "drain"}, now_);
+  EXPECT_EQ(Ask(PodWith("p1", {"c"})), "n1 n2");
+}
+
 TEST_F(EngineDra, ClaimsWithoutGpusAreNoConcernOfOurs) {
   Put(dra::ClassOf("nic", {"device.driver == 'dra.net'"}));
   Put(dra::ClaimOf("net", {{"nic", {dra::Choice("nic")}}}));

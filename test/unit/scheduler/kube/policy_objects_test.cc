@@ -205,7 +205,7 @@ TEST_F(PolicyObjectsTest, IsSyncedWithoutCustomResourcesAndFindsThemOnceInstalle
   EXPECT_TRUE(Eventually([this] { return StatusOf("gpuquotas").synced; }));
   EXPECT_FALSE(StatusOf("gpuquotas").absent);
   EXPECT_EQ(events_.Count("synced"), 1);
-  EXPECT_EQ(cluster_->status().size(), 30u);
+  EXPECT_EQ(cluster_->status().size(), 32u);
 }
 
 TEST_F(PolicyObjectsTest, GoesOnWithDefinitionsThatLackPoolsAndPrices) {

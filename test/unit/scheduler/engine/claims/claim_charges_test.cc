@@ -46,6 +46,55 @@ TEST_F(ClaimChargesTest, SlicesThatAreAwayForAMomentChangeNoCharge) {
   EXPECT_FALSE(Admits(2));
 }
 
+// A driver publishes the two slices of its pool anew, one after the other; meanwhile devices of
+// both are allocated. One of them is lost on the way.
+TEST_F(ClaimChargesTest, APoolThatIsPublishedAnewIsChargedAsWhatItWas) {
+  const auto slice = [](const std::string& name, int64_t generation,
+                        const std::vector<std::string>& gpus) {
+    std::vector<dra::Device> devices;
+    for (const std::string& gpu : gpus) {
+      devices.push_back(dra::GpuDevice(gpu, "U-" + gpu, "NVIDIA H100 80GB HBM3", test::kH100Mib));
+    }
+    dra::Slice made = dra::NodeSlice("n1", std::move(devices));
+    made.name = name;
+    made.generation = generation;
+    made.slice_count = 2;
+    return made;
+  };
+  const dra::Claim both =
+      dra::Holding(Asks("c"), {dra::Held("gpu", "n1", "gpu-0"), dra::Held("gpu", "n1", "gpu-1")});
+  const struct {
+    const char* what;
+    bool hears_first;  // of the pool before, or only of the slice that is new
+    std::vector<std::string> parts_then;
+    std::vector<std::string> parts_at_last;
+  } rows[] = {{"known from before", true, {"h100 2"}, {"h100 2"}},
+              {"one is told of later", false, {"h100 1", "unknown 1"}, {"h100 2"}}};
+  TeamOwns("4");
+  const auto parts = [this] {
+    std::vector<std::string> texts;
+    for (const ModelCharge& part : cluster.book.Find(KeyOfClaim("c-uid"))->parts) {
+      texts.push_back(fmt::format("{} {}", part.model, part.charge.compute / kQuantaPerGpu));
+    }
+    return texts;
+  };
+  for (const auto& row : rows) {
+    charges.Remove({dra::ObjectRef::Kind::kSlice, "", "n1-slice"}, now);
+    if (row.hears_first) Put(slice("a", 1, {"gpu-0"}));
+    Put(slice("b", 2, {"gpu-1"}));
+    Put(both);
+    EXPECT_EQ(parts(), row.parts_then) << row.what;
+    Put(slice("a", 2, {"gpu-0"}));
+    EXPECT_EQ(parts(), row.parts_at_last) << row.what;
+    Put(slice("a", 3, {}));
+    Put(slice("b", 3, {"gpu-1"}));
+    EXPECT_EQ(parts(), row.parts_at_last) << row.what << ", one is lost";
+    RemoveClaim("c");
+    charges.Remove({dra::ObjectRef::Kind::kSlice, "", "a"}, now);
+    charges.Remove({dra::ObjectRef::Kind::kSlice, "", "b"}, now);
+  }
+}
+
 TEST_F(ClaimChargesTest, NothingIsChargedBeforeEverythingHasBeenShown) {
   OpenInterval open;
   open.uid = KeyOfClaim("known-uid");

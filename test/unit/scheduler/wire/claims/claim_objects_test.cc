@@ -251,6 +251,29 @@ TEST(DraObjects, ASliceWithEverything) {
   EXPECT_EQ(slice.devices[1].node.kind, dra::NodeChoice::Kind::kSelector);
 }
 
+TEST(DraObjects, ATaintRule) {
+  const dra::TaintRule rule = Good(DecodeTaintRule, R"({"metadata":{"name":"r"},"spec":{
+    "deviceSelector":{"driver":"gpu.nvidia.com","pool":null,"device":"gpu-3"},
+    "taint":{"key":"k","value":"v","effect":"NoExecute"}}})");
+  EXPECT_EQ(rule, (dra::TaintRule{
+                      "r", true, "gpu.nvidia.com", {}, "gpu-3", Taint{"k", "v", "NoExecute"}}));
+  const auto with = [](std::string_view spec) {
+    return std::string(R"({"metadata":{"name":"r"},"spec":{)") + std::string(spec) + "}}";
+  };
+  EXPECT_FALSE(Good(DecodeTaintRule, with(R"("taint":{"key":"k","effect":"None"})")).selects);
+  EXPECT_TRUE(
+      Good(DecodeTaintRule, with(R"("deviceSelector":{},"taint":{"key":"k","effect":"None"})"))
+          .selects);
+  // Of Kubernetes 1.33 and 1.34.
+  const auto wrong = [&with](std::string_view spec) {
+    return std::string(Read(DecodeTaintRule, with(spec)).status().message());
+  };
+  EXPECT_THAT(wrong(R"("deviceSelector":{"deviceClassName":"c"},"taint":{})"),
+              HasSubstr("expected a selector by driver, pool and device, found deviceClassName"));
+  EXPECT_THAT(wrong(R"("deviceSelector":{})"),
+              HasSubstr("expected object, found nothing, in spec.taint"));
+}
+
 TEST(DraObjects, AllocationWithSharesAndAdminAccess) {
   const Claim claim = Good(DecodeClaim, ClaimJson("{}", R"(,"status":{"allocation":{"devices":{
       "results":[{"request":"a/b","driver":"gpu.nvidia.com","pool":"n1","device":"gpu-0",
