@@ -154,7 +154,11 @@ void Engine::SetNodeAgent(const NodeName& name, std::optional<AgentRegister> age
 
 void Engine::SetDraObject(dra::Object object, Instant now) {
   parts_->Advance(now);
+  const auto* const claim = std::get_if<dra::Claim>(&object);
+  const std::vector<PodUid> users = claim == nullptr ? std::vector<PodUid>() : claim->reserved_for;
   parts_->claim_charges.Put(std::move(object), now);
+  // Devices that are told of after the pod was.
+  for (const PodUid& uid : users) parts_->run_limits.Note(uid);
 }
 
 void Engine::RemoveDraObject(const dra::ObjectRef& object, Instant now) {

@@ -95,7 +95,7 @@ struct EngineParts {
                    requeue,    nominations, gangs,    preemptors};
   ReclaimPlanner planner{plan_parts, earmarks, nominations, preemptors, awaited_nodes, runs};
   NominalReach nominal_reach{plan_parts, rules, planner, awaited_nodes};
-  RunLimits run_limits{cluster};
+  RunLimits run_limits{cluster, claim_books, claim_holders};
   Releases releases{plan_parts, reclaims, rules, gangs, preemptors, planner, runs, run_limits};
   PreemptAnswer preempt_answer{plan_parts, rules, awaited_nodes};
   // gates

@@ -303,23 +303,23 @@ bool PodEvents::SetTraits(const PodFacts& pod, PodTraits& traits, Instant now) {
 }
 
 void PodEvents::NoteClaims(const PodFacts& pod, bool ended, Instant now) {
-  const PodUid& uid = pod.request.uid;
   parts_.claim_pods.Note(pod, ended, now);
-  const auto claiming = parts_.claim_books.pods.find(uid);
+  const auto claiming = parts_.claim_books.pods.find(pod.request.uid);
   if (claiming != parts_.claim_books.pods.end()) {
     SetTraits(pod, claiming->second.traits, now);
     claiming->second.held_since = pod.running_at ? pod.running_at : pod.bound_at;
+    parts_.run_limits.Note(pod.request.uid);
   } else if (ended) {
-    parts_.runs.NoteVictimGone(uid, now);
+    parts_.runs.NoteVictimGone(pod.request.uid, now);
   }
 }
 
 void PodEvents::DropClaims(const PodUid& uid, Instant now) {
   const PodRecord* record = parts_.claim_holders.Find(uid);
-  const bool by_itself = cluster_.Find(uid) != nullptr;
+  const bool by_claims = record != nullptr && cluster_.Find(uid) == nullptr;
   if (record != nullptr && !record->node.empty()) parts_.claim_pods.NoteGone(uid, now);
   parts_.claim_pods.Forget(uid);
-  if (record != nullptr && !by_itself) parts_.runs.NoteVictimGone(uid, now);
+  if (by_claims) parts_.runs.NoteVictimGone(uid, now);
 }
 
 void PodEvents::NoteTraits(const PodUid& uid, PodRecord& record, const PodFacts& pod, Instant now) {

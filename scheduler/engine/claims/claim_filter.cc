@@ -94,7 +94,7 @@ std::vector<ClaimFilter::Place> ClaimFilter::PlacesFor(const RequestContext& con
     const Reason closed = id == kNoNode ? Reason::kNone : ShutTo(cluster_, context, id, now);
     const bool keeps_away = closed == Reason::kOperatorBusy || closed == Reason::kNodeUnreadable ||
                             closed == Reason::kAgentUnreadable || closed == Reason::kMaintenance ||
-                            closed == Reason::kCapacity;
+                            closed == Reason::kCapacity || closed == Reason::kInterrupted;
     if (keeps_away) reason = closed;
     if (reason != Reason::kNone) {
       answer.refused.emplace_back(position, reason);

@@ -222,10 +222,7 @@ PlanOutcome Releases::PlanEndOf(const PodUid& uid, Instant now) {
   PlanOutcome outcome;
   // Other work may be borrowed by now.
   if (cluster_.emptied_nodes > 0) cluster_.book.RefreshMarks();
-  const PodRecord* ending = cluster_.Find(uid);
-  const HeldWork* ended = cluster_.book.Find(uid);
-  const std::optional<RunEnd> end =
-      ending == nullptr || ended == nullptr ? std::nullopt : RunEndOf(cluster_, *ending, *ended);
+  const std::optional<RunEnd> end = limits_.EndOf(uid);
   if (!end) {
     // It holds nothing that anybody knows of, or may run on.
     limits_.Forget(uid);
@@ -238,7 +235,7 @@ PlanOutcome Releases::PlanEndOf(const PodUid& uid, Instant now) {
   }
   // Until its pods have gone, or whatever stands in the way has.
   limits_.Postpone(uid, now + kReleaseGap);
-  const auto gang = gangs_.books().all.find(ending->gang);
+  const auto gang = gangs_.books().all.find(parts_.claims.Find(uid)->gang);
   const std::set<PodUid> together =
       gang == gangs_.books().all.end() ? std::set<PodUid>{uid} : gang->second.members;
   Reclaim reclaim;
@@ -248,10 +245,10 @@ PlanOutcome Releases::PlanEndOf(const PodUid& uid, Instant now) {
   reclaim.cost.gangs = 1;
   std::vector<const PodRecord*> pods;
   for (const PodUid& member : together) {
-    const PodRecord& record = cluster_.pods.at(member);
-    const HeldWork* work = cluster_.book.Find(member);
+    const PodRecord& record = *parts_.claims.Find(member);
+    const std::optional<HeldWork> work = parts_.claims.WorkOf(member);
     const bool leaves = record.traits.leaves_at || reclaims_.of_victim.contains(member);
-    if (work == nullptr || record.node.empty() || leaves) continue;
+    if (!work || record.node.empty() || leaves) continue;
     const RequestContext context = rules_.ContextOf(*record.request);
     const bool off = context.policy->actor == PreemptionActor::kOff;
     const bool stays =

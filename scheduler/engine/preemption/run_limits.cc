@@ -161,11 +161,21 @@ void RunLimits::Put(const PodUid& uid, Limit& limit, Instant due) {
   DuesOf(limit).emplace(due, uid);
 }
 
+std::optional<RunEnd> RunLimits::EndOf(const PodUid& uid) const {
+  const PodRecord* const record = claims_.Find(uid);
+  if (record == nullptr || record->node.empty()) return std::nullopt;
+  if (const HeldWork* const work = cluster_.book.Find(uid))
+    return RunEndOf(cluster_, *record, *work);
+  const std::optional<HeldWork> by_claim = claims_.WorkOf(uid);
+  if (!by_claim) return std::nullopt;
+  std::optional<RunEnd> end = RunEndOf(cluster_, *record, *by_claim);
+  // Where else it could go nobody has looked.
+  if (end && MovesWork(end->rule)) end.reset();
+  return end;
+}
+
 void RunLimits::Note(const PodUid& uid) {
-  const PodRecord* record = cluster_.Find(uid);
-  const HeldWork* work = cluster_.book.Find(uid);
-  if (work == nullptr || record == nullptr || record->node.empty()) return Forget(uid);
-  const std::optional<RunEnd> end = RunEndOf(cluster_, *record, *work);
+  const std::optional<RunEnd> end = EndOf(uid);
   if (!end) return Forget(uid);
   const auto [at, fresh] = limits_.try_emplace(uid);
   Limit& limit = at->second;
@@ -195,20 +205,21 @@ void RunLimits::Regroup() {
     return;
   }
   for (const auto& [uid, work] : cluster_.book.holdings()) Note(uid);
+  for (const auto& [uid, pod] : books_.pods) Note(uid);
 }
 
 void RunLimits::NoteNode(NodeId id) {
   for (const Holding& holding : cluster_.nodes[id]->state.holdings()) Note(holding.uid);
+  for (const auto& [uid, pod] : books_.pods) {
+    if (pod.node == cluster_.names.name(id)) Note(uid);
+  }
 }
 
 void RunLimits::Tend(Instant now) {
   while (!warnings_.empty() && warnings_.begin()->first <= now) {
     const PodUid uid = warnings_.begin()->second;
     warnings_.erase(warnings_.begin());
-    const HeldWork* work = cluster_.book.Find(uid);
-    const PodRecord* record = cluster_.Find(uid);
-    const std::optional<RunEnd> end =
-        work == nullptr || record == nullptr ? std::nullopt : RunEndOf(cluster_, *record, *work);
+    const std::optional<RunEnd> end = EndOf(uid);
     if (!end) {
       limits_.erase(uid);
       continue;
@@ -223,7 +234,7 @@ void RunLimits::Tend(Instant now) {
     limit.warned = true;
     Put(uid, limit, std::max(limit.end, now + end->notice));
     cluster_.outbox.reclaims().warnings.push_back(
-        {work->pod, uid, end->rule, end->source, limit.due});
+        {claims_.Find(uid)->request->name, uid, end->rule, end->source, limit.due});
   }
 }
 

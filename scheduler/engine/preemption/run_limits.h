@@ -8,11 +8,12 @@
 // asks early enough for the grace of the class. It, notices and unhealthy GPUs never ask classes
 // that are never preempted. From a node that is emptied only work goes that may be moved, see
 // MayBeMoved. Nobody is asked to leave who was not warned a while before, but where the node is
-// about to go: also after an edit, and after a restart of ours, which does not know who was. Work
-// of a claim has no limit.
+// about to go: also after an edit, and after a restart of ours, which does not know who was. Pods
+// that use claims end as others do, each for itself; whether their GPUs work or are well is not
+// known.
 //
 // Externally synchronised, as the state is. Cost: O(log pods) a note; O(pods that hold devices)
-// for Regroup.
+// for Regroup, O(pods that use claims) for NoteNode.
 #pragma once
 
 #include <map>
@@ -21,6 +22,8 @@
 #include <string>
 #include <utility>
 
+#include "scheduler/engine/claims/claim_books.h"
+#include "scheduler/engine/claims/claim_holders.h"
 #include "scheduler/engine/state/cluster_state.h"
 
 namespace tranche {
@@ -55,7 +58,11 @@ bool NoteInterruption(ClusterState& cluster, NodeId id, Instant now);
 
 class RunLimits {
  public:
-  explicit RunLimits(ClusterState& cluster) : cluster_(cluster) {}
+  RunLimits(ClusterState& cluster, const ClaimBooks& books, const ClaimHolders& claims)
+      : cluster_(cluster), books_(books), claims_(claims) {}
+
+  // nullopt: it may run on, or holds nothing that anybody knows of.
+  std::optional<RunEnd> EndOf(const PodUid& uid) const;
 
   // The pod holds devices, began to run, or to be idle, or is idle no more.
   void Note(const PodUid& uid);
@@ -84,6 +91,8 @@ class RunLimits {
   void Put(const PodUid& uid, Limit& limit, Instant due);
 
   ClusterState& cluster_;
+  const ClaimBooks& books_;
+  const ClaimHolders& claims_;
   std::map<PodUid, Limit> limits_;
   Dues warnings_;  // of those that were not warned
   Dues ends_;      // of those that were

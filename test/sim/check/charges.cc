@@ -42,6 +42,12 @@ SimTime ChargeChecker::Reserved(const PodLife& pod) const {
   return std::min(*pod.bound, lost ? pod.made : pod.filtered.value_or(pod.made));
 }
 
+// Nobody was told how its bind went, and whoever asked for it then was told that it was gone: what
+// it had is known when its news come.
+bool ChargeChecker::WasGoneAtOnce(const PodLife& pod) const {
+  return pod.doubted && pod.ended && *pod.ended <= *pod.bound + options_.lag;
+}
+
 void ChargeChecker::JudgeLength(const PodLife& pod, const Charged& charged) {
   if (charged.open || charged.estimated || !pod.ended || IsLost(truth_, pod)) return;
   if (!terms_.LedByOne(Reserved(pod), *pod.ended + options_.lag)) return;
@@ -62,7 +68,8 @@ void ChargeChecker::Judge(const PodLife& pod, const Charged& charged, SimTime no
   const SimTime from = charged.from, to = charged.to;
   const bool open = charged.open, estimated = charged.estimated;
   const SimTime lag = options_.lag;
-  if (from < Reserved(pod) - kAllowed || from > terms_.AwareBy(*pod.bound) + kAllowed) {
+  const SimTime seen = WasGoneAtOnce(pod) ? *pod.bound + lag : *pod.bound;
+  if (from < Reserved(pod) - kAllowed || from > terms_.AwareBy(seen) + kAllowed) {
     Found(*pod.bound, pod.key,
           fmt::format("expected it charged from {} on, found from {}", Seconds(*pod.bound),
                       Seconds(from)));
@@ -111,15 +118,13 @@ void ChargeChecker::AtEnd(const Ending& ending) {
       continue;
     }
     if (found == charged.end()) {
-      // It was gone before anybody could see that it had been bound.
-      const bool at_once = pod.doubted && pod.ended && *pod.ended <= *pod.bound + options_.lag;
-      // Or it was there before all of us, and had gone before the first to lead had its answers.
+      // It was there before all of us, and had gone before the first to lead had its answers.
       const auto late = {Fault::kPause, Fault::kDisk, Fault::kNetwork, Fault::kApiServer};
       const bool may_be_late =
           std::ranges::any_of(late, [this](Fault fault) { return options_.faults.has(fault); });
       const bool before_us = *pod.bound == SimTime{0} && pod.ended && pod.gone && may_be_late &&
                              *pod.ended < terms_.FirstLed() + kFirstAnswers;
-      const bool unseen = at_once || before_us;
+      const bool unseen = WasGoneAtOnce(pod) || before_us;
       if (!unseen && IsCharged(pod) && terms_.AwareBy(*pod.bound) < ending.at) {
         Found(*pod.bound, pod.key, "expected the pod's time in the ledger, found none");
       }

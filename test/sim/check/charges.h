@@ -33,6 +33,7 @@ class ChargeChecker : public Checker {
 
  private:
   bool IsCharged(const PodLife& pod) const;
+  bool WasGoneAtOnce(const PodLife& pod) const;
   void Judge(const PodLife& pod, const Charged& charged, SimTime now);
   void JudgeLength(const PodLife& pod, const Charged& charged);
   SimTime Reserved(const PodLife& pod) const;

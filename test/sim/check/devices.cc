@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <limits>
 #include <set>
+#include <utility>
 
 namespace tranche::sim::check {
 namespace {
@@ -93,6 +94,8 @@ void DeviceChecker::Hear(const Happening& happening) {
     } else if (unmetered_until_ == SimTime::max()) {
       unmetered_until_ = happening.at;
     }
+    // No ledger tells the first of what was there before it.
+    if (!std::exchange(led_, true)) unmetered_until_ = std::max(unmetered_until_, happening.at);
   }
   if (happening.kind != Happening::Kind::kWritten) return;
   const bool made = happening.resource == "nodes" && happening.before.is_null();

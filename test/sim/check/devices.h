@@ -57,6 +57,7 @@ class DeviceChecker : public Checker {
 
   // Until then a leader without its ledger may have read an earlier pod's record as it is now.
   SimTime unmetered_until_{0};
+  bool led_ = false;                           // somebody did
   std::map<std::string, SimTime> made_;        // nodes, the last time
   std::map<std::string, Register> registers_;  // by node, as they were read last
   std::map<std::string, Given> given_;         // by kubelets and agents: pod's key -> what it has

@@ -126,10 +126,16 @@ TEST_F(SimLedger, TimeIsChargedToTheSecond) {
   }
 }
 
-// Nobody was told how its bind went, and it was gone before anybody saw it with a node.
+// Nobody was told how its bind went, and it was gone before anybody saw it with a node; or somebody
+// saw it late.
 TEST_F(SimLedger, APodThatNobodySawIsNotChargedFor) {
-  WriteFile({});
-  for (const bool told : {true, false}) {
+  for (const auto& [told, seen] : {std::pair(true, false), std::pair(false, false),
+                                   std::pair(true, true), std::pair(false, true)}) {
+    std::filesystem::remove_all(folder_);
+    std::filesystem::create_directory(folder_);
+    std::vector<MeterEvent> late_news = {ledger::Open(kUid, Second(60)),
+                                         ledger::Close(kUid, Second(60))};
+    WriteFile(seen ? std::move(late_news) : std::vector<MeterEvent>());
     CheckOptions late;
     late.lag = std::chrono::seconds(75);
     Scene scene(late);

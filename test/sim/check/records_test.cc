@@ -113,6 +113,20 @@ TEST(SimDevices, AnEditOfARunningPodChangesNothingItHolds) {
   }
 }
 
+// A record that was edited before anybody led took away all that told what the pod has.
+TEST(SimDevices, TheFirstLeaderBelievesTheRecordsItFinds) {
+  for (const bool found : {true, false}) {
+    Scene scene;
+    scene.StockNode("n1", 2).Pod("a/one", 1).Pod("a/two", 1);
+    if (!found) scene.Leads(kLeader, 1);
+    scene.At(1).Bind("a/one", "n1", {{"GPU-0"}});
+    scene.At(2).Edit("pods", "a/one", "/metadata/annotations", Json::object());
+    if (found) scene.At(3).Leads(kLeader, 1);
+    scene.At(5).Bind("a/two", "n1", {{"GPU-0"}});
+    EXPECT_EQ(scene.Found().contains("devices"), !found) << scene.Texts();
+  }
+}
+
 TEST(SimDevices, ARecordThatWasThereBeforeTheBindingHoldsNothing) {
   const Json card = {{"uuid", "GPU-0"}, {"milli", 1000}, {"mib", 80'000}};
   const Json record = {

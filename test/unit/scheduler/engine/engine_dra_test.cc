@@ -231,6 +231,16 @@ TEST_F(EngineDra, PodsOfAnUnknownClaimWaitForIt) {
   EXPECT_EQ(Ask(PodWith("p1", {"late"})), "n1 n2");
 }
 
+TEST_F(EngineDra, ANodeThatIsAboutToGoIsForNoClaim) {
+  Put(Asks("c"));
+  NodeFacts node;
+  node.name = NodeName("n1");
+  node.ready = true;
+  node.taints = {{"tranche.dev/interruption", "", "NoSchedule"}};
+  engine_.UpsertNode(node, now_);
+  EXPECT_EQ(Ask(PodWith("p1", {"c"})), "n2");
+}
+
 TEST_F(EngineDra, ANodeWhoseDevicesARuleTaintsIsTheLast) {
   Put(Asks("c"));
   EXPECT_EQ(Ask(PodWith("p1", {"c"})), "n1 n2");

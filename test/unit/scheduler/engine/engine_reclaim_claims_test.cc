@@ -222,5 +222,60 @@ TEST_F(ReclaimOfClaims, ADrainedBudgetEndsClaimsToo) {
   EXPECT_EQ(EvictAll(), "left right");
 }
 
+// "one at 3600" of everybody who was warned.
+std::vector<std::string> Warned(Engine& engine) {
+  std::vector<std::string> texts;
+  for (const RunLimitWarning& warning : std::exchange(engine.effects().reclaims.warnings, {})) {
+    texts.push_back(
+        fmt::format("{} at {}", warning.pod.name, (warning.leaves - test::At(0)).count() / 1000));
+  }
+  return texts;
+}
+
+TEST_F(ReclaimOfClaims, EachPodOfAClaimRunsAsLongAsItsClassLetsIt) {
+  for (const bool told_late : {false, true}) {
+    SCOPED_TRACE(told_late ? "its devices are told of last" : "its devices are told of first");
+    test::Objects objects = Teams();
+    objects.classes[1].max_runtime = Minutes(60);
+    Declare(std::move(objects));
+    const int64_t begin = (now_ - test::At(0)).count() / 1000;
+    Use("long", {"c"}, "serve");
+    Use("short", {"c"}, "train");
+    for (const char* const pod : {"long", "short"}) running_.at(PodUid(pod)).running_at = now_;
+    if (!told_late) Allocate("c", 0, {"long", "short"});
+    for (const char* const pod : {"long", "short"}) Start(pod);
+    if (told_late) Allocate("c", 0, {"long", "short"});
+    Pass(Minutes(54));
+    EXPECT_THAT(Warned(engine_), ElementsAre(fmt::format("short at {}", begin + 3600)));
+    Plan();
+    EXPECT_EQ(EvictAll(), "");
+    Pass(Minutes(6));
+    Plan();
+    EXPECT_EQ(EvictAll(), "short");
+    End("short");
+    End("long");
+    Deallocate("c");
+  }
+}
+
+TEST_F(ReclaimOfClaims, PodsOfClaimsLeaveANodeThatIsAboutToGo) {
+  test::Objects objects = Teams();
+  GpuPolicy policy;
+  policy.name = "all";
+  policy.namespaces = LabelSelector();
+  policy.on_interruption = OnInterruption::kDrain;
+  objects.policies = {policy};
+  Declare(std::move(objects));
+  Hold("c", 0, {"one"});
+  NodeFacts node;
+  node.name = NodeName("d1");
+  node.ready = true;
+  node.taints = {{"tranche.dev/interruption", "", "NoSchedule"}};
+  engine_.UpsertNode(node, now_);
+  Pass(Millis(1));
+  Plan();
+  EXPECT_EQ(EvictAll(), "one");
+}
+
 }  // namespace THIS_FILE
 }  // namespace tranche

@@ -35,7 +35,7 @@ class ReleasesTest : public testing::Test, protected test::PreemptionRoom {
   ReclaimRuns runs_{plan_parts, reclaims,    earmarks, kept,      rules,
                     requeue,    nominations, gangs,    preemptors};
   ReclaimPlanner planner_{plan_parts, earmarks, nominations, preemptors, awaited, runs_};
-  RunLimits limits_{cluster};
+  RunLimits limits_{cluster, claim_books, claim_holders};
   Releases releases_{plan_parts, reclaims, rules, gangs, preemptors, planner_, runs_, limits_};
 };
 
