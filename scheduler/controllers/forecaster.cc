@@ -63,22 +63,16 @@ std::shared_ptr<const Forecasts> Forecaster::Latest() const {
   return latest_;
 }
 
-bool Forecaster::Outdated() {
+bool Forecaster::IsOutdated(uint64_t version, Instant now) {
   const std::shared_ptr<const Forecasts> latest = Latest();
   if (latest == nullptr || took_ < kQuick) return true;
   if (std::chrono::steady_clock::now() - made_ < took_ * kRest) return false;
-  const auto [version, now] = host_.With(EngineCaller::kForesight, [](Engine& engine, Instant at) {
-    return std::pair(engine.Version(), at);
-  });
   return version != latest->version || now - latest->at > kOldest;
 }
 
 std::shared_ptr<const Forecasts> Forecaster::Fresh() {
   const absl::MutexLock lock(&making_);
-  if (!Outdated()) return Latest();
   const auto began = std::chrono::steady_clock::now();
-  ForecastRules rules;
-  rules.may_go_on = [this] { return !stopping_; };
   auto made = std::make_shared<Forecasts>();
   const bool anybody_waits =
       host_.With(EngineCaller::kForesight, [&made](Engine& engine, Instant at) {
@@ -87,6 +81,9 @@ std::shared_ptr<const Forecasts> Forecaster::Fresh() {
         return AnybodyWaits(engine, at);
       });
   if (anybody_waits) {
+    if (!IsOutdated(made->version, made->at)) return Latest();
+    ForecastRules rules;
+    rules.may_go_on = [this] { return !stopping_; };
     const ClusterCopy copy = host_.Copy();
     // After the copy: whoever no longer waits in it is known to have started.
     *made = Foretell(copy, runs_.CatchUp(), rules);

@@ -77,7 +77,7 @@ class Forecaster {
   metrics::ForecastSpansRow Spans() const;
 
  private:
-  bool Outdated() ABSL_EXCLUSIVE_LOCKS_REQUIRED(making_);
+  bool IsOutdated(uint64_t version, Instant now) ABSL_EXCLUSIVE_LOCKS_REQUIRED(making_);
 
   EngineHost& host_;
   RunNotes& runs_;  // under making_

@@ -40,6 +40,7 @@ struct ClaimBooks {
   ClaimScores scores;
   std::map<PodUid, ClaimingPod> pods;
   std::set<std::pair<PodName, PodUid>> by_name;
+  std::map<NodeName, std::set<PodUid>> on_node;
   // Kept for pods that were let in, by the key in the quota's books: until when; nullopt: until it
   // is asked again.
   std::map<PodUid, std::optional<Instant>> kept;

@@ -30,7 +30,10 @@ void ClaimPods::Note(const PodFacts& pod, bool ended, Instant now) {
   }
   known.claims = pod.claims;
   known.traits.labels = pod.labels;
-  if (!pod.node.empty()) known.node = pod.node;
+  if (!pod.node.empty()) {
+    known.node = pod.node;
+    books_.on_node[pod.node].insert(uid);
+  }
   known.quota_gate = pod.our_gates.quota;
   known.other_gates = pod.our_gates.gang || pod.foreign_gates;
   if (known.node.empty()) return;
@@ -50,6 +53,9 @@ void ClaimPods::Forget(const PodUid& uid) {
   charges_.Release(uid, wishes_.Of(found->second.request->name.ns, *found->second.claims));
   books_.by_name.erase({found->second.request->name, uid});
   books_.unknown.erase(uid);
+  const auto here = books_.on_node.find(found->second.node);
+  if (here != books_.on_node.end() && here->second.erase(uid) > 0 && here->second.empty())
+    books_.on_node.erase(here);
   books_.pods.erase(found);
 }
 

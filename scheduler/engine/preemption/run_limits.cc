@@ -210,9 +210,9 @@ void RunLimits::Regroup() {
 
 void RunLimits::NoteNode(NodeId id) {
   for (const Holding& holding : cluster_.nodes[id]->state.holdings()) Note(holding.uid);
-  for (const auto& [uid, pod] : books_.pods) {
-    if (pod.node == cluster_.names.name(id)) Note(uid);
-  }
+  const auto by_claims = books_.on_node.find(cluster_.names.name(id));
+  if (by_claims == books_.on_node.end()) return;
+  for (const PodUid& uid : by_claims->second) Note(uid);
 }
 
 void RunLimits::Tend(Instant now) {

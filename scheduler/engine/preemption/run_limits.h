@@ -13,7 +13,7 @@
 // known.
 //
 // Externally synchronised, as the state is. Cost: O(log pods) a note; O(pods that hold devices)
-// for Regroup, O(pods that use claims) for NoteNode.
+// for Regroup, those of the node for NoteNode.
 #pragma once
 
 #include <map>

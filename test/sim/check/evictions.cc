@@ -12,8 +12,9 @@
 namespace tranche::sim::check {
 namespace {
 
-// Until a record whose write failed is written again.
-constexpr SimTime kNextTry = std::chrono::seconds(12);
+// Until a record whose write failed is written again; the answers of three in a row are lost at
+// times.
+constexpr SimTime kTries = 3 * std::chrono::seconds(12);
 constexpr SimTime kRounding = std::chrono::seconds(2);  // times in objects are whole seconds
 constexpr SimTime kUnderWay = std::chrono::seconds(1);  // a bind that was
 
@@ -187,7 +188,7 @@ bool EvictionChecker::MayLackARecord(const Eviction& eviction) const {
   const auto end = ends_.find(truth_.pod(eviction.uid)->evicted_by);
   const FaultPlan& faults = options_.faults;
   return (faults.has(Fault::kApiServer) || faults.has(Fault::kNetwork)) && end != ends_.end() &&
-         end->second < eviction.at + kNextTry;
+         end->second < eviction.at + kTries;
 }
 
 // Its node, or that of another pod of its gang, had a taint when it was evicted or as long before

@@ -288,8 +288,8 @@ TEST(SimEvictions, ARecordThatCouldNotBeWrittenMayEndWithItsWriter) {
     double ended;
     bool wrong;
   };
-  const Row kRows[] = {{"before the next try", 1, 105, false},
-                       {"after it", 1, 120, true},
+  const Row kRows[] = {{"before the next tries", 1, 130, false},
+                       {"after them", 1, 140, true},
                        {"every write is taken", 0, 105, true}};
   for (const Row& row : kRows) {
     CheckOptions options;
