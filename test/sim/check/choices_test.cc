@@ -83,6 +83,22 @@ TEST(SimEvictions, APlaceInTheLedgerIsAPlaceWhateverCameOfItsBind) {
   }
 }
 
+// Room for two of the team's h100 was kept for red/kept, which was bound to another model in the
+// end.
+TEST(SimEvictions, RoomThatWasKeptCountsAsWhatItWas) {
+  for (const bool kept : {true, false}) {
+    Scene scene;
+    TwoTeams(scene);
+    scene.StockNode("n2", 8, "NVIDIA-A100-SXM4-80GB");
+    scene.Pod("red/kept", 2).Pod("red/late", 1).Pod("blue/wants", 2);
+    if (kept) scene.At(10).Edit("pods", "red/kept", "/status/nominatedNodeName", "n1", kLeader);
+    scene.At(20).Bind("red/late", "n1", Cards(2, 1), "red");
+    scene.At(100).Reclaim("r1", "R1", "blue", "blue/wants", "n1", {"red/late"}).Evict("red/late");
+    scene.At(110).Bind("red/kept", "n2", Cards(0, 2), "red");
+    EXPECT_EQ(scene.Found().contains("evictions"), !kept) << scene.Texts();
+  }
+}
+
 // Without red/one its two of a lower class are in quota. With what comes of a higher class they are
 // not, as soon as that was let in, and it is bound later.
 TEST(SimEvictions, WhatIsLetInAfterwardsFilledNoQuotaBefore) {

@@ -436,7 +436,9 @@ std::optional<std::vector<WorkUnit>> EvictionChecker::UnitsOf(const PodLife& vic
     if (!leaves.contains(leaf)) continue;
     if (leaves.size() > 1) return std::nullopt;
     const auto node = moment.nodes.find(bound ? pod.node : kept->node);
-    const auto holding = node == moment.nodes.end() ? std::nullopt : HoldingOf(pod, node->second);
+    const auto holding = node == moment.nodes.end() ? std::nullopt
+                         : bound                    ? HoldingOf(pod, node->second)
+                                                    : KeptHolding(pod, node->second);
     if (!holding) return std::nullopt;
     const std::string gang = GangOf(pod);
     WorkUnit& unit = units[gang.empty() ? uid : gang];

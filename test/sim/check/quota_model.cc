@@ -282,7 +282,10 @@ std::optional<Holding> HoldingOf(const Record& record, const Json& node) {
 std::optional<Holding> HoldingOf(const PodLife& pod, const Json& now) {
   const Json& node =
       Label(pod.machine, "nvidia.com/gpu.product").empty() ? now : pod.machine.json();
-  if (pod.record) return HoldingOf(*pod.record, node);
+  return pod.record ? HoldingOf(*pod.record, node) : KeptHolding(pod, node);
+}
+
+std::optional<Holding> KeptHolding(const PodLife& pod, const Json& node) {
   constexpr int64_t kAnyCard = 1 << 30;  // MiB, more than a card has
   RecordDevice whole;
   whole.milli = 1000;

@@ -90,6 +90,9 @@ std::optional<Holding> HoldingOf(const Record& record, const Json& node);
 // asks for, at most. What it got when it was bound is charged on, whatever machine has taken the
 // node's name since.
 std::optional<Holding> HoldingOf(const PodLife& pod, const Json& node);
+// What is kept on the node for a pod that may come there, wherever it was bound in the end: the
+// whole cards it asks for, at most.
+std::optional<Holding> KeptHolding(const PodLife& pod, const Json& node);
 // What a claim's devices take, by model: whole cards, and MIG by slices. nullopt: no slice told
 // what one of them is.
 std::optional<std::vector<Holding>> HoldingsOf(const Allocation& allocation);
