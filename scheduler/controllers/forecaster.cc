@@ -7,8 +7,8 @@
 namespace tranche {
 namespace {
 
-// A fleet in which nobody waits need not be copied, which costs as much as all else in large ones.
-// Nor is it for pods that kube-scheduler is about to ask about: most of them start at once.
+// A fleet in which nobody waits need not be copied, nor is it for pods that kube-scheduler is about
+// to ask about: most of them start at once.
 bool AnybodyWaits(Engine& engine, Instant now) {
   WaitingWalk first;
   engine.WaitingSlice(first);

@@ -35,8 +35,8 @@ class Catalog {
   std::string PutClaim(Claim claim);
   // The uid of what was removed; empty: nothing was.
   std::string RemoveClaim(const NamespacedName& name);
-  // Of slices that come later too. Cost: the devices of the pools it may select, of one pool where
-  // it names one; of a slice, the rules of its pool and those of no pool.
+  // Of slices that come later too. Cost: all pools, and the devices of those it may select; of a
+  // slice, the rules of its pool and those of no pool.
   void PutTaintRule(TaintRule rule);
   void RemoveTaintRule(const std::string& name);
   void PutTemplate(Claim claim);

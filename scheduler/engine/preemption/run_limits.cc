@@ -89,6 +89,8 @@ std::optional<RunEnd> EndByHealth(const ClusterState& cluster, const NodeEntry* 
 std::optional<RunEnd> EndByEmptying(const ClusterState& cluster, const NodeEntry* node,
                                     const PodRecord& record, const HeldWork& work) {
   if (node == nullptr || !node->emptying) return std::nullopt;
+  // Where else a pod could go that uses claims nobody has looked.
+  if (cluster.book.Find(record.request->uid) == nullptr) return std::nullopt;
   const auto& [rule, since] = *node->emptying;
   if (!MayBeMoved(cluster, rule, record, work)) return std::nullopt;
   return RunEnd{since + kEmptyingNotice, kEmptyingNotice, rule, record.node.str()};
@@ -167,11 +169,7 @@ std::optional<RunEnd> RunLimits::EndOf(const PodUid& uid) const {
   if (const HeldWork* const work = cluster_.book.Find(uid))
     return RunEndOf(cluster_, *record, *work);
   const std::optional<HeldWork> by_claim = claims_.WorkOf(uid);
-  if (!by_claim) return std::nullopt;
-  std::optional<RunEnd> end = RunEndOf(cluster_, *record, *by_claim);
-  // Where else it could go nobody has looked.
-  if (end && MovesWork(end->rule)) end.reset();
-  return end;
+  return by_claim ? RunEndOf(cluster_, *record, *by_claim) : std::nullopt;
 }
 
 void RunLimits::Note(const PodUid& uid) {

@@ -258,6 +258,25 @@ TEST_F(ReclaimOfClaims, EachPodOfAClaimRunsAsLongAsItsClassLetsIt) {
   }
 }
 
+TEST_F(ReclaimOfClaims, WhereItsNodeIsEmptiedAPodOfAClaimStaysUntilItsOwnTimeIsOver) {
+  test::Objects objects = Teams();
+  objects.classes[1].max_runtime = Minutes(60);
+  Declare(std::move(objects));
+  Use("one", {"c"});
+  running_.at(PodUid("one")).running_at = now_;
+  running_.at(PodUid("one")).owner = "owner-of-one";
+  Allocate("c", 0, {"one"});
+  Start("one");
+  ASSERT_TRUE(engine_.SetEmptied(NodeName("d1"), ReclaimRule::kMigLayout, now_));
+  Pass(Minutes(20));
+  Plan();
+  EXPECT_EQ(EvictAll(), "");
+  Pass(Minutes(34));
+  Pass(Minutes(6));
+  Plan();
+  EXPECT_EQ(EvictAll(), "one");
+}
+
 TEST_F(ReclaimOfClaims, PodsOfClaimsLeaveANodeThatIsAboutToGo) {
   test::Objects objects = Teams();
   GpuPolicy policy;
