@@ -115,6 +115,9 @@ class Engine {
   void FinishRestore(Instant now);
   // The machine's clock was set forward; nothing was used between.
   void StepClock(Instant from, Instant to);
+  // At `now` the API server's clock says something between the two. Once there was a call, times
+  // of its stamps are taken by ours. Cost: none.
+  void NoteClusterTime(Instant earliest, Instant latest, Instant now);
   // Quota cannot be kept because the ledger cannot: refuse what it would have to count.
   void CloseLedger(bool closed);
   // Ends tentative placements that are due. Returns when to call again; nullopt: nothing waits for

@@ -446,9 +446,6 @@ void Engine::UpsertPod(PodFacts pod, Instant now) {
   if (known == nullptr && ended && !parts_->metering.unclaimed.contains(uid)) return;
   PodRecord& record = known != nullptr ? *known : cluster.Touch(pod.request);
   if (known == nullptr) parts_->gangs.ForgetPlainMember(uid);
-  // What the first list shows was made at any time before.
-  const bool news = !record.seen && cluster.cluster_complete;
-  if (news && pod.created) parts_->clock_lead.Note(*pod.created, now);
   record.seen = true;
   if (record.terminal) {
     if (pod.progress != AgentProgress::kWaiting) cluster.agents.Leave(uid, now);

@@ -58,6 +58,10 @@ void Engine::StepClock(Instant from, Instant to) {
   parts_->Advance(to);
 }
 
+void Engine::NoteClusterTime(Instant earliest, Instant latest, Instant now) {
+  parts_->clock_lead.Note(earliest, latest, now);
+}
+
 void Engine::CloseLedger(bool closed) { parts_->rules.CloseLedger(closed); }
 
 void Engine::RestoreReclaims(std::vector<Reclaim> list) { parts_->runs.Restore(std::move(list)); }

@@ -1,8 +1,8 @@
 #include "scheduler/host/clocks.h"
 
-#include <time.h>
-
 #include <algorithm>
+
+#include "scheduler/ports/boot_time.h"
 
 namespace tranche {
 namespace {
@@ -11,13 +11,6 @@ constexpr ForwardTime::Boot kSlewPeriod = std::chrono::seconds(1);
 constexpr int64_t kSlewFraction = 1000;
 
 Instant Truncated(ForwardTime::Wall time) { return std::chrono::floor<Millis>(time); }
-
-ForwardTime::Boot BootTime() {
-  timespec now{};
-  clock_gettime(CLOCK_BOOTTIME, &now);  // cannot fail for a clock every Linux has
-  return std::chrono::seconds(now.tv_sec) +
-         std::chrono::floor<std::chrono::microseconds>(std::chrono::nanoseconds(now.tv_nsec));
-}
 
 }  // namespace
 
@@ -43,12 +36,13 @@ ForwardTime::Wall ForwardTime::At(Wall wall, Boot boot) {
   return now;
 }
 
-SystemClock::SystemClock(Instant not_before) : time_(std::min(not_before, kLastInstant)) {}
+SystemClock::SystemClock(Instant not_before, std::function<std::optional<ClusterTime>()> cluster)
+    : cluster_(std::move(cluster)), time_(std::min(not_before, kLastInstant)) {}
 
 ForwardTime::Wall SystemClock::Read() const {
   // The wall first: a pause between the two readings must not look like a step of the wall.
   const auto wall = std::chrono::floor<std::chrono::microseconds>(std::chrono::system_clock::now());
-  return time_.At(wall, BootTime());
+  return time_.At(wall, std::chrono::floor<ForwardTime::Boot>(BootNow()));
 }
 
 Instant SystemClock::Now() const {

@@ -4,6 +4,8 @@
 #pragma once
 
 #include <chrono>
+#include <functional>
+#include <optional>
 #include <utility>
 #include <vector>
 
@@ -53,16 +55,22 @@ class ForwardTime {
 // Time of this machine.
 class SystemClock : public Clock {
  public:
-  // `not_before`: the last moment known from an earlier life.
-  explicit SystemClock(Instant not_before = Instant{});
+  // `not_before`: the last moment known from an earlier life. `cluster`: see Clock::Cluster; null:
+  // nothing is known.
+  explicit SystemClock(Instant not_before = Instant{},
+                       std::function<std::optional<ClusterTime>()> cluster = nullptr);
   Instant Now() const override;
   std::vector<ClockStep> TakeSteps() override;
+  std::optional<ClusterTime> Cluster() const override {
+    return cluster_ ? cluster_() : std::nullopt;
+  }
   // As ForwardTime::ahead.
   std::chrono::milliseconds AheadOfWall() const;
 
  private:
   ForwardTime::Wall Read() const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
 
+  const std::function<std::optional<ClusterTime>()> cluster_;
   mutable absl::Mutex mutex_;
   mutable ForwardTime time_ ABSL_GUARDED_BY(mutex_);
 };

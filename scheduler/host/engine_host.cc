@@ -42,7 +42,11 @@ Instant EngineHost::Now() {
                  std::chrono::duration_cast<std::chrono::seconds>(step.to - step.from).count());
     engine_.StepClock(step.from, step.to);
   }
-  return clock_.Now();
+  const Instant now = clock_.Now();
+  if (const auto cluster = clock_.Cluster()) {
+    engine_.NoteClusterTime(cluster->earliest, cluster->latest, now);
+  }
+  return now;
 }
 
 void EngineHost::Unlock(EngineCaller caller, EngineHolds::Moment since) {

@@ -1,6 +1,7 @@
 // Where the shell takes the time from; the core only ever sees values.
 #pragma once
 
+#include <optional>
 #include <vector>
 
 #include "topology/base/units.h"
@@ -14,6 +15,12 @@ struct ClockStep {
   Instant to;
 };
 
+// What the API server's clock says, as far as its answers tell: something between the two.
+struct ClusterTime {
+  Instant earliest;
+  Instant latest;
+};
+
 class Clock {
  public:
   virtual ~Clock() = default;
@@ -21,6 +28,8 @@ class Clock {
   virtual Instant Now() const = 0;
   // Steps since the last call, oldest first; each is returned once. Take them before Now.
   virtual std::vector<ClockStep> TakeSteps() { return {}; }
+  // At this moment; nullopt: nothing is known of it. Any thread.
+  virtual std::optional<ClusterTime> Cluster() const { return std::nullopt; }
 };
 
 }  // namespace tranche

@@ -67,7 +67,7 @@ struct LeaderServices::Impl {
         process(std::move(wanted)),
         book(std::move(opened.ledger)),
         epoch(book ? std::max(number, book->epoch()) : number),
-        system(book ? book->last_time() : Instant()),
+        system(book ? book->last_time() : Instant(), process.cluster_time),
         manual(config.manual_clock ? std::make_unique<ManualClock>(system.Now()) : nullptr),
         clock(manual ? static_cast<Clock&>(*manual) : system),
         remembered(book ? Remember(config, clock.Now()) : Remembered()),

@@ -45,6 +45,8 @@ struct LeaderHooks {
   std::function<void(metrics::Scrape&)> edges;
   // Whether this process may still write; null: always.
   std::function<bool()> may_write;
+  // What the API server's clock says now; null: nothing is known of it.
+  std::function<std::optional<ClusterTime>()> cluster_time;
   // Ends the process in order, to be started again.
   std::function<void(const std::string& why)> restart;
   LeaderThreads threads = {};

@@ -199,6 +199,7 @@ LeaderHooks Runtime::Impl::MakeLeaderHooks() {
   hooks.edges = [this](metrics::Scrape& scrape) { AddEdges(scrape); };
   hooks.restart = [this](const std::string& why) { Restart(why); };
   if (config.elects) hooks.may_write = [this] { return grant.holds(); };
+  hooks.cluster_time = [this] { return server_clock->Now(); };
   return hooks;
 }
 

@@ -7,21 +7,12 @@
 // Thread rule: any thread. Cost: a call of the clock, 30 ns.
 #pragma once
 
-#include <time.h>
-
 #include <atomic>
-#include <chrono>
 #include <cstdint>
 
+#include "scheduler/ports/boot_time.h"
+
 namespace tranche::kube {
-
-using BootTime = std::chrono::nanoseconds;  // since the machine started
-
-inline BootTime BootNow() {
-  timespec now{};
-  clock_gettime(CLOCK_BOOTTIME, &now);
-  return std::chrono::seconds(now.tv_sec) + std::chrono::nanoseconds(now.tv_nsec);
-}
 
 class Grant {
  public:

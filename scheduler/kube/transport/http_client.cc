@@ -221,9 +221,9 @@ void HttpClient::NoteStatus(int http_status) {
   if (granted && std::exchange(away_, false)) NoteReturn();
 }
 
-void HttpClient::NoteDate(ServerClock::Wall asked, const ResponseHead& head) {
+void HttpClient::NoteDate(BootTime asked, const ResponseHead& head) {
   if (server_clock_ == nullptr || !head.date) return;
-  server_clock_->Note(asked, std::chrono::system_clock::now(), *head.date);
+  server_clock_->Note(asked, ServerClock::Moment::Now(), *head.date);
 }
 
 asio::awaitable<ApiAnswer> HttpClient::ReadAnswer(HttpConnection& connection, ResponseHead head,
@@ -260,7 +260,7 @@ asio::awaitable<ApiAnswer> HttpClient::Exchange(HttpConnection& connection,
     co_return NoAnswer(ApiAnswer::Transport::kNotSent,
                        absl::FailedPreconditionError("this process may not write any more"));
   }
-  const ServerClock::Wall asked = std::chrono::system_clock::now();
+  const BootTime asked = BootNow();
   const absl::Status sent = co_await connection.Send(text, request.deadline);
   if (!sent.ok()) {
     co_return NoAnswer(
@@ -321,7 +321,7 @@ asio::awaitable<WatchOpening> HttpClient::OpenWatchOnce(const ApiRequest& reques
     opening.answer = NoAnswer(ApiAnswer::Transport::kNotSent, connection.status());
     co_return opening;
   }
-  const ServerClock::Wall asked = std::chrono::system_clock::now();
+  const BootTime asked = BootNow();
   const absl::Status sent = co_await (*connection)->Send(*text, request.deadline);
   if (!sent.ok()) {
     opening.answer = NoAnswer(ApiAnswer::Transport::kLost, sent);

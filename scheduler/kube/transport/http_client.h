@@ -56,7 +56,7 @@ class HttpClient : public ApiClient {
   boost::asio::awaitable<WatchOpening> OpenWatchOnce(const ApiRequest& request);
   void NoteWarnings(const ResponseHead& head);
   void NoteStatus(int http_status);
-  void NoteDate(ServerClock::Wall asked, const ResponseHead& head);
+  void NoteDate(BootTime asked, const ResponseHead& head);
 
   boost::asio::io_context& context_;
   StopSignal& stop_;

@@ -53,20 +53,34 @@ std::optional<std::chrono::sys_seconds> ParseDate(std::string_view text) {
          std::chrono::seconds(second);
 }
 
-void ServerClock::Note(Wall asked, Wall answered, std::chrono::sys_seconds date) {
+ServerClock::Range ServerClock::Agreed() const {
+  Range all = answers_[(count_ - 1) % answers_.size()];
+  for (std::size_t back = 2; back <= std::min(count_, answers_.size()); ++back) {
+    const Range& older = answers_[(count_ - back) % answers_.size()];
+    const Range both{std::max(all.least, older.least), std::min(all.most, older.most)};
+    if (both.least > both.most) break;
+    all = both;
+  }
+  return all;
+}
+
+void ServerClock::Note(BootTime asked, const Moment& answered, std::chrono::sys_seconds date) {
   // They answered between, at some moment of that second.
-  const auto least = std::chrono::ceil<milliseconds>(asked - (date + std::chrono::seconds(1)));
-  const auto most = std::chrono::floor<milliseconds>(answered - date);
-  if (least > most) return;  // ours was set back meanwhile
-  const milliseconds ahead = std::clamp(milliseconds(0), least, most);
+  const std::chrono::nanoseconds told = date.time_since_epoch();
+  const Range range{told - answered.boot, told + std::chrono::seconds(1) - asked};
+  {
+    const absl::MutexLock lock(&mutex_);
+    answers_[count_++ % answers_.size()] = range;
+    known_ = Agreed();
+  }
+  const milliseconds ahead = *AheadAt(answered);
   const bool too_far = std::chrono::abs(ahead) >= kTooFar;
   {
     const absl::MutexLock lock(&mutex_);
-    ahead_ = ahead;
-    const bool lately = logged_ && answered >= *logged_ && answered - *logged_ < kLogGap;
+    const bool lately = logged_ && answered.boot - *logged_ < kLogGap;
     if (too_far == too_far_ || lately) return;
     too_far_ = too_far;
-    logged_ = answered;
+    logged_ = answered.boot;
   }
   if (!too_far) return spdlog::info("this machine's clock and the API server's agree again");
   spdlog::error(
@@ -75,9 +89,19 @@ void ServerClock::Note(Wall asked, Wall answered, std::chrono::sys_seconds date)
       std::chrono::abs(ahead).count() / 1'000, ahead.count() > 0 ? "ahead of" : "behind");
 }
 
-std::optional<milliseconds> ServerClock::ahead() const {
+std::optional<ClusterTime> ServerClock::At(BootTime boot) const {
   const absl::MutexLock lock(&mutex_);
-  return ahead_;
+  if (!known_) return std::nullopt;
+  return ClusterTime{Instant(std::chrono::floor<Millis>(boot + known_->least)),
+                     Instant(std::chrono::ceil<Millis>(boot + known_->most))};
+}
+
+std::optional<milliseconds> ServerClock::AheadAt(const Moment& moment) const {
+  const auto theirs = At(moment.boot);
+  if (!theirs) return std::nullopt;
+  const auto wall = std::chrono::floor<milliseconds>(moment.wall);
+  return std::clamp(milliseconds(0), milliseconds(wall - theirs->latest),
+                    milliseconds(wall - theirs->earliest));
 }
 
 }  // namespace tranche::kube

@@ -26,6 +26,8 @@ struct Reply {
   bool sent = true;  // false: it is certain that nothing reached the server
   std::string body = {};
   std::optional<int> retry_after = {};  // seconds
+  // The server's clock, as it answered.
+  std::optional<std::chrono::sys_seconds> date = {};
 };
 
 // The API server as its clients see it.

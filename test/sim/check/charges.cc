@@ -68,8 +68,7 @@ void ChargeChecker::Judge(const PodLife& pod, const Charged& charged, SimTime no
   const SimTime from = charged.from, to = charged.to;
   const bool open = charged.open, estimated = charged.estimated;
   const SimTime lag = options_.lag;
-  const SimTime seen = WasGoneAtOnce(pod) ? *pod.bound + lag : *pod.bound;
-  if (from < Reserved(pod) - kAllowed || from > terms_.AwareBy(seen) + kAllowed) {
+  if (from < Reserved(pod) - kAllowed || from > terms_.AwareBy(*pod.bound) + kAllowed) {
     Found(*pod.bound, pod.key,
           fmt::format("expected it charged from {} on, found from {}", Seconds(*pod.bound),
                       Seconds(from)));

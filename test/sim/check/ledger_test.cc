@@ -126,28 +126,42 @@ TEST_F(SimLedger, TimeIsChargedToTheSecond) {
   }
 }
 
-// Nobody was told how its bind went, and it was gone before anybody saw it with a node; or somebody
-// saw it late.
+struct Unseen {
+  const char* what;
+  bool told;        // its caller, how the bind went
+  double from, to;  // as charged; 0: not at all
+  bool wrong;
+};
+
+// Where nobody was told how its bind went it may have gone before anybody saw it with a node. Who
+// saw it late knows since when it had it.
 TEST_F(SimLedger, APodThatNobodySawIsNotChargedFor) {
-  for (const auto& [told, seen] : {std::pair(true, false), std::pair(false, false),
-                                   std::pair(true, true), std::pair(false, true)}) {
+  const Unseen kRows[] = {{"seen by nobody", false, 0, 0, false},
+                          {"seen by nobody, bound by us", true, 0, 0, true},
+                          {"seen late, charged from then", false, 60, 60, true},
+                          {"seen late, bound by us, charged from then", true, 60, 60, true},
+                          {"seen late, charged for what it had", false, 10, 40, false}};
+  for (const Unseen& row : kRows) {
+    SCOPED_TRACE(row.what);
     std::filesystem::remove_all(folder_);
     std::filesystem::create_directory(folder_);
-    std::vector<MeterEvent> late_news = {ledger::Open(kUid, Second(60)),
-                                         ledger::Close(kUid, Second(60))};
-    WriteFile(seen ? std::move(late_news) : std::vector<MeterEvent>());
+    std::vector<MeterEvent> events;
+    if (row.to > 0) {
+      events = {ledger::Open(kUid, Second(row.from)), ledger::Close(kUid, Second(row.to))};
+    }
+    WriteFile(std::move(events));
     CheckOptions late;
     late.lag = std::chrono::seconds(75);
     Scene scene(late);
     scene.StockNode("n1", 1).Leads(kLeader, 1).At(9).Pod("a/one", 1);
     scene.At(10).Bind("a/one", "n1", {{"GPU-0"}});
-    const char* const error = told ? "" : "the outcome of the bind is not known yet";
+    const char* const error = row.told ? "" : "the outcome of the bind is not known yet";
     scene.At(14).Say({.kind = Happening::Kind::kAsked,
                       .key = "a/one",
                       .text = "bind",
                       .after = Json({{"Error", error}})});
     scene.At(40).End("a/one").At(600);
-    EXPECT_EQ(scene.Found({}, {options_.path}).contains("charges"), told) << scene.Texts();
+    EXPECT_EQ(scene.Found({}, {options_.path}).contains("charges"), row.wrong) << scene.Texts();
   }
 }
 

@@ -6,6 +6,8 @@
 #include <optional>
 #include <utility>
 
+#include "test/sim/base/wall.h"
+
 namespace tranche::sim {
 namespace {
 
@@ -186,7 +188,12 @@ void ApiServer::Send(Actor from, Request request, SimTime timeout,
                         const std::function<void(Reply)>& heard) { Serve(who, carried, heard); });
 }
 
-void ApiServer::Serve(Actor from, const Request& request, const std::function<void(Reply)>& done) {
+void ApiServer::Serve(Actor from, const Request& request,
+                      const std::function<void(Reply)>& answered) {
+  const auto done = [this, answered](Reply reply) {
+    reply.date = std::chrono::floor<seconds>(WallOf(loop_.now()));
+    answered(std::move(reply));
+  };
   bool silent = false;
   if (!quiet_ && rate_ > 0) {
     if (std::optional<Draws> act = script_.ActByChance("api-answer", rate_)) {

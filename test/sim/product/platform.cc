@@ -10,6 +10,7 @@
 #include <string_view>
 #include <utility>
 
+#include "scheduler/kube/transport/server_clock.h"
 #include "topology/base/check.h"
 
 namespace tranche::sim {
@@ -154,6 +155,7 @@ class Client : public kube::ApiClient {
         stop_(stop),
         runner_(runner),
         may_write_(options.may_write),
+        server_clock_(options.server_clock),
         request_time_(options.timing.request) {}
 
   asio::awaitable<ApiAnswer> Call(const ApiRequest& request) override;
@@ -180,6 +182,7 @@ class Client : public kube::ApiClient {
   kube::StopSignal& stop_;
   kube::LoopRunner& runner_;
   const std::function<bool()> may_write_;
+  const std::shared_ptr<kube::ServerClock> server_clock_;
   const std::chrono::milliseconds request_time_;
   bool away_ = false;
 };
@@ -229,11 +232,14 @@ asio::awaitable<ApiAnswer> Client::Call(const ApiRequest& request) {
     asked->answer.Come();
   };
   const std::string target = kube::TargetOf(request, guarded);
+  const BootTime asked = BootNow();
   api_.Send(process_.actor(), {request.method, target, request.body, request.content_type}, left,
             process_.Wrap(done));
   const kube::StopSignal::Registration wake(stop_, [&pending] { pending->answer.Come(); });
   co_await pending->answer.Wait(TimePoint::max());
   if (!pending->reply) co_return NoAnswer(ApiAnswer::Transport::kLost, "stopped");
+  const auto& date = pending->reply->date;
+  if (date && server_clock_) server_clock_->Note(asked, kube::ServerClock::Moment::Now(), *date);
   co_return Judge(*std::move(pending->reply), request);
 }
 

@@ -108,6 +108,7 @@ kube::Options Replica::ClientOptions() {
   kube::Options options;
   options.credentials.host = "api";
   options.resource_quotas = config_.hami;
+  options.server_clock = server_clock_;
   options.platform = &platform_;
   return options;
 }
@@ -185,6 +186,7 @@ LeaderHooks Replica::MakeHooks() {
   // The runtime would end in order; that it must survive a kill as well is what is tried here.
   hooks.restart = [this](const std::string& why) { process_.Soon([this, why] { Die(why); }); };
   if (config_.elects) hooks.may_write = [this] { return grant_.holds(); };
+  hooks.cluster_time = [this] { return server_clock_->Now(); };
   hooks.threads.timers = &timers_;
   hooks.threads.ledger = MakeLedgerWorks();
   hooks.threads.reader = [this](std::function<void()> work) { reader_.Do(std::move(work)); };

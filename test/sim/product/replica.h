@@ -15,6 +15,7 @@
 #include "scheduler/http/server.h"
 #include "scheduler/kube/cluster.h"
 #include "scheduler/kube/leadership/elector.h"
+#include "scheduler/kube/transport/server_clock.h"
 #include "scheduler/server/leader.h"
 #include "scheduler/server/standby_buffer.h"
 #include "test/sim/base/history.h"
@@ -72,6 +73,7 @@ class Replica {
   const Ended ended_;
   Process process_;
   SimPlatform platform_;
+  const std::shared_ptr<kube::ServerClock> server_clock_ = std::make_shared<kube::ServerClock>();
   ProcessTimers timers_{process_};
   Chores chores_{process_};
   Chores reader_{process_};

@@ -228,39 +228,32 @@ TEST_F(EngineMeteringTest, EndsAreWhenTheyAreHeardWhereTheKubeletsClockIsAnother
 }
 
 // Found by seeds 50059, 61704 and 73116: the kubelet took them up later than the clocks differ by.
-TEST_F(EngineMeteringTest, PodsThatAreMadeTellHowFarOurClockIsAhead) {
+// And by 7002711 and 7004998: news that are always late are no sign of a clock that is ahead.
+TEST_F(EngineMeteringTest, EndsAreByOurClockWhereTheClustersIsAnother) {
   struct Row {
-    std::string clock;          // ours
-    std::vector<int64_t> made;  // how long ago each pod was made, when it is heard of
+    std::string clock;         // ours
+    int64_t earliest, latest;  // how far it is ahead at least, and at most
     int64_t finished, heard, end;
   };
-  PodFacts old = test::Pending(Pod("a", "old", 8));
-  old.created = At(-3'000);
-  engine_.UpsertPod(old, now_);  // of the first list, which tells nothing
   engine_.FinishRestore(now_);
   int64_t bound = 0;
   for (const Row& row :
-       {Row{"right", {1, 0, 1}, 50, 51, 50}, Row{"and-late-news", {40, 1}, 50, 90, 50},
-        Row{"ahead", {61, 60, 90}, 50, 111, 110},
-        Row{"ahead-and-the-end-is-heard-at-once", {61}, 50, 105, 105},
-        Row{"behind", {-60}, 170, 111, 111}}) {
+       {Row{"right", 0, 1, 50, 51, 50}, Row{"right, and news are late", 0, 1, 50, 90, 50},
+        Row{"it may be right", -5, 60, 50, 90, 50}, Row{"ahead", 60, 61, 50, 111, 110},
+        Row{"ahead and the end is heard at once", 61, 62, 50, 105, 105},
+        Row{"behind", -61, -60, 130, 111, 70},
+        Row{"behind, by more than it ran", -61, -60, 40, 111, 0}}) {
     bound += 10'000;
     engine_.StepClock(now_, At(bound));
     To(bound);
-    for (std::size_t i = 0; i < row.made.size(); ++i) {
-      PodFacts made = test::Pending(Pod("a", fmt::format("{}-{}", row.clock, i), 8));
-      made.created = At(bound - row.made[i]);
-      engine_.UpsertPod(made, now_);
-    }
+    engine_.NoteClusterTime(At(bound - row.latest), At(bound - row.earliest), now_);
     Lives(row.clock, bound, 5, row.finished, row.heard, row.end);
   }
 }
 
-// Found by seed 5007863: nobody has made a pod since our clock was set.
+// Found by seed 5007863: no answer came since our clock was set.
 TEST_F(EngineMeteringTest, ClocksDifferByWhatOursWasSetBy) {
-  PodFacts made = test::Pending(Pod("a", "made", 8));
-  made.created = now_;
-  engine_.UpsertPod(made, now_);
+  engine_.NoteClusterTime(now_, now_, now_);
   To(100);
   engine_.StepClock(now_, At(125));
   To(125);
@@ -271,9 +264,7 @@ TEST_F(EngineMeteringTest, ClocksDifferByWhatOursWasSetBy) {
 TEST_F(EngineMeteringTest, BeginsOfOthersAreByOurClockToo) {
   engine_.FinishRestore(now_);
   To(1'000);
-  PodFacts made = test::Pending(Pod("a", "made", 8));
-  made.created = At(400);
-  engine_.UpsertPod(made, now_);
+  engine_.NoteClusterTime(At(400), At(400), now_);
   PodFacts theirs = Bound(Pod("a", "theirs", 1), "n1");
   theirs.bound_at = At(390);
   engine_.UpsertPod(theirs, now_);

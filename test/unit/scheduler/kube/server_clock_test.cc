@@ -5,6 +5,7 @@
 
 #include <memory>
 #include <string>
+#include <vector>
 
 #include "test/unit/scheduler/kube/kube_fixture.h"
 
@@ -43,6 +44,13 @@ TEST(ServerClock, ReadsADateAsAnswersHaveIt) {
   for (const Row& row : rows) EXPECT_EQ(ParseDate(row.text), row.date) << row.text;
 }
 
+constexpr BootTime kBoot = std::chrono::hours(100);
+
+// So many milliseconds after the Date by both our clocks, which agree with each other.
+ServerClock::Moment After(int passed) {
+  return {kDate + milliseconds(passed), kBoot + milliseconds(passed)};
+}
+
 TEST(ServerClock, TellsWhatTheClocksAreApartAtLeast) {
   struct Row {
     int asked;     // of our clock, milliseconds after the Date
@@ -60,16 +68,71 @@ TEST(ServerClock, TellsWhatTheClocksAreApartAtLeast) {
   };
   for (const Row& row : rows) {
     ServerClock clock;
-    EXPECT_EQ(clock.ahead(), std::nullopt);
-    clock.Note(kDate + milliseconds(row.asked), kDate + milliseconds(row.answered), kDate);
-    EXPECT_EQ(clock.ahead(), milliseconds(row.ahead)) << row.asked << " to " << row.answered;
+    EXPECT_EQ(clock.AheadAt(After(0)), std::nullopt);
+    clock.Note(After(row.asked).boot, After(row.answered), kDate);
+    EXPECT_EQ(clock.AheadAt(After(9'999)), milliseconds(row.ahead))
+        << row.asked << " to " << row.answered;
   }
 }
 
-TEST(ServerClock, LearnsNothingWhileOursIsSetBack) {
+TEST(ServerClock, AnswersThatAgreeTellMoreTogether) {
+  struct Answer {
+    int asked, answered;  // by our clock
+    int date;             // seconds after kDate
+  };
+  struct Row {
+    std::string what;
+    std::vector<Answer> answers;
+    int earliest, latest;  // of theirs when our clock says 10,000, milliseconds after kDate
+  };
+  // They are 2,300 ms behind us where nothing else is said.
+  const Row rows[] = {
+      {"one answer", {{2'400, 2'410, 0}}, 7'590, 8'600},
+      {"and one late in its second", {{2'400, 2'410, 0}, {3'200, 3'210, 0}}, 7'590, 7'800},
+      {"and one early", {{2'400, 2'410, 0}, {3'200, 3'210, 0}, {3'310, 3'320, 1}}, 7'680, 7'800},
+      {"one that took long takes nothing back",
+       {{3'200, 3'210, 0}, {4'000, 9'000, 3}},
+       6'790,
+       7'800},
+      {"theirs was set", {{2'400, 2'410, 0}, {3'200, 3'210, 60}}, 66'790, 67'800},
+      {"theirs was set, seen twice",
+       {{2'400, 2'410, 0}, {3'200, 3'210, 60}, {3'310, 3'320, 61}},
+       67'680,
+       67'800},
+  };
+  for (const Row& row : rows) {
+    SCOPED_TRACE(row.what);
+    ServerClock clock;
+    for (const Answer& answer : row.answers) {
+      clock.Note(After(answer.asked).boot, After(answer.answered),
+                 kDate + std::chrono::seconds(answer.date));
+    }
+    const std::optional<ClusterTime> theirs = clock.At(After(10'000).boot);
+    ASSERT_TRUE(theirs);
+    EXPECT_EQ(theirs->earliest, kDate + milliseconds(row.earliest));
+    EXPECT_EQ(theirs->latest, kDate + milliseconds(row.latest));
+  }
+}
+
+TEST(ServerClock, OldAnswersAreForgottenAsClocksDrift) {
   ServerClock clock;
-  clock.Note(kDate + std::chrono::seconds(8), kDate, kDate);
-  EXPECT_EQ(clock.ahead(), std::nullopt);
+  clock.Note(After(0).boot, After(0), kDate);
+  for (int i = 0; i < 15; ++i) clock.Note(After(500).boot, After(500), kDate);
+  EXPECT_EQ(clock.At(After(500).boot)->latest, kDate + milliseconds(1'000));
+  EXPECT_EQ(clock.At(After(500).boot)->earliest, kDate + milliseconds(500));
+  clock.Note(After(500).boot, After(500), kDate);
+  EXPECT_EQ(clock.At(After(500).boot)->earliest, kDate);
+}
+
+// Nobody asks the server anew: the boot-time clock knows.
+TEST(ServerClock, OurWallMaySet) {
+  ServerClock clock;
+  clock.Note(After(200).boot, After(210), kDate);
+  ServerClock::Moment set = After(300);
+  set.wall += std::chrono::minutes(5);
+  const milliseconds ahead = *clock.AheadAt(set);
+  EXPECT_GE(ahead, std::chrono::minutes(5) - milliseconds(1'000));
+  EXPECT_LE(ahead, std::chrono::minutes(5));
 }
 
 TEST(ServerClock, HearsOfEveryAnswerOfTheServer) {
