@@ -133,6 +133,7 @@ AdmissionApi::Answer AdmissionApi::Mutate(const wire::AdmissionAsk& ask,
   rules.take_over = options_.take_over;
   rules.strip_results = !IsTrusted(ask);
   rules.count_hami_shares = count_hami_shares || options_.count_hami_shares;
+  rules.move_hami_limits = options_.hami_limits == HamiLimits::kAnnotation;
   wire::PodMutation mutation(AsObject(*ask.object), rules);
   if (mutation.refusal()) {
     return Refused(kInvalid, Describe(Reason::kBadAmount).code, *mutation.refusal());

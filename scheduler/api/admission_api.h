@@ -4,7 +4,8 @@
 //   mutate    new pods: spec.schedulerName of GPU pods (a warning where it is another's, who may
 //             be gone), fractions of nvidia.com/gpu as annotations,
 //             a count for vGPUs of Volcano and vgpu-manager that name none, forged results taken
-//             away, scheduling gates where they are on, what autoscalers are to leave alone
+//             away, scheduling gates where they are on, what autoscalers are to leave alone,
+//             HAMi's amounts of a part of a card as an annotation where that is wanted
 //   mutate/hami  the same, and a count for shares that name none, as HAMi's webhook gives it
 //   validate  new pods: requests that can never be met, forged results; changed pods: results
 //
@@ -39,6 +40,12 @@ enum class Spare : uint8_t {
 };
 inline constexpr Millis kLongRuntime{3'600'000};
 
+// Where HAMi's amounts of a part of a card stand.
+enum class HamiLimits : uint8_t {
+  kResources,   // as pods name them
+  kAnnotation,  // tranche.dev/hami-limits, of pods that are ours
+};
+
 // What the admission webhook does.
 struct AdmissionOptions {
   std::string scheduler_name = "gpu-scheduler";  // for GPU pods that name none
@@ -47,6 +54,7 @@ struct AdmissionOptions {
   // Pods that quota or their gang lets wait get a scheduling gate, so that autoscalers stay quiet.
   bool gates = false;
   Spare spare = Spare::kNone;
+  HamiLimits hami_limits = HamiLimits::kResources;
   bool show_devices = false;       // pods with shares see the cards that a Binding names
   bool count_hami_shares = false;  // on every path, as /admission/mutate/hami does it
   // Users and groups that may write what schedulers and node agents write on pods. A group is

@@ -184,6 +184,9 @@ void AddAdmissionKeys(ServeConfig& config, Setters& keys) {
   keys["admission.spare"] = OneOf(
       Choices<Spare>{{"None", Spare::kNone}, {"Gangs", Spare::kGangs}, {"Long", Spare::kLong}},
       config.admission.spare);
+  keys["admission.hamiLimits"] = OneOf(Choices<HamiLimits>{{"Resources", HamiLimits::kResources},
+                                                           {"Annotation", HamiLimits::kAnnotation}},
+                                       config.admission.hami_limits);
   keys["admission.takeOver"] =
       List("a list of names of schedulers", config.admission.take_over, IsObjectName);
   keys["admission.trustedUsers"] =

@@ -302,6 +302,8 @@ func TestServerConfiguration(t *testing.T) {
 		{"webhook: {gates: true}", ".admission.gates", "true"},
 		{"", ".admission.spare", "None"},
 		{"webhook: {spare: Gangs}", ".admission.spare", "Gangs"},
+		{"", ".admission.hamiLimits", "Resources"},
+		{"webhook: {hamiLimits: Annotation}", ".admission.hamiLimits", "Annotation"},
 		{"scheduler: {name: gpus}", ".admission.schedulerName", "gpus"},
 		{"server: {compatibility: hami}", ".compatibility", "hami"},
 		{"", ".sharing", ""},

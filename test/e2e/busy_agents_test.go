@@ -15,8 +15,9 @@ import (
 )
 
 // TestPaceOfBusyAgents measures a burst of shares on nodes of HAMi's agent, each of which serves one
-// pod after another: BUSY_PODS shares on BUSY_NODES nodes of eight cards. It judges that every pod is
-// bound and that no call was refused for want of a connection.
+// pod after another: BUSY_PODS shares on BUSY_NODES nodes of eight cards, with BUSY_MOVED their amounts in
+// the annotation that the webhook's hamiLimits makes. It judges that every pod is bound and that no call was
+// refused for want of a connection.
 func TestPaceOfBusyAgents(t *testing.T) {
 	if os.Getenv("BUSY_PODS") == "" {
 		t.Skip("a measurement: set BUSY_PODS")
@@ -42,7 +43,11 @@ func TestPaceOfBusyAgents(t *testing.T) {
 	start := time.Now()
 	s.must(several(pods, func(i int) error {
 		part := []int{10, 20, 30, 50}[i%4]
-		pod := HamiShare(a100Mib*part/100, part).Pod(fmt.Sprintf("share-%05d", i), nil)
+		ask := HamiShare(a100Mib*part/100, part)
+		if os.Getenv("BUSY_MOVED") != "" {
+			ask = ask.Moved()
+		}
+		pod := ask.Pod(fmt.Sprintf("share-%05d", i), nil)
 		pod.Spec.SchedulerName = s.SchedulerName
 		_, err := s.Client.CoreV1().Pods(s.namespace).Create(s.ctx(), pod, metav1.CreateOptions{})
 		return err

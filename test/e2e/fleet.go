@@ -162,6 +162,24 @@ func HamiShare(mib, cores int) Ask {
 	return ask
 }
 
+// Moved is the same ask as the webhook makes it with hamiLimits: Annotation.
+func (a Ask) Moved() Ask {
+	moved := map[string]string{}
+	limits := map[string]int{}
+	for key, amount := range a.Limits {
+		if strings.HasPrefix(key, "nvidia.com/gpumem") || key == "nvidia.com/gpucores" {
+			moved[key] = fmt.Sprint(amount)
+		} else {
+			limits[key] = amount
+		}
+	}
+	text, err := json.Marshal(map[string]map[string]string{"main": moved})
+	if err != nil {
+		panic(err) // maps of texts always encode
+	}
+	return Ask{Limits: limits, Annotations: a.Annotations}.With("tranche.dev/hami-limits", string(text))
+}
+
 // MigInstance asks one instance of a profile.
 func MigInstance(profile string) Ask {
 	return Ask{Limits: map[string]int{"nvidia.com/mig-" + profile: 1}}

@@ -243,6 +243,7 @@ func (k *Karpenter) register(ctx context.Context, client kubernetes.Interface, n
 		return
 	}
 	maps.Copy(node.Labels, is.Labels)
+	maps.Copy(node.Annotations, is.Annotations)
 	node.Spec.Taints = slices.DeleteFunc(node.Spec.Taints,
 		func(taint corev1.Taint) bool { return taint.Key == joiningTaint })
 	_, _ = client.CoreV1().Nodes().Update(ctx, node, metav1.UpdateOptions{})

@@ -22,6 +22,7 @@ const (
 	oneGPU    = "h100.1"
 	eightGPUs = "h100.8"
 	migGPU    = "h100mig.1"
+	hamiGPU   = "h100hami.1"
 	sparedKey = "karpenter.sh/do-not-disrupt"
 
 	// Karpenter looks at emptied nodes every ten seconds, and again fifteen seconds later.
@@ -32,6 +33,7 @@ const (
 var machines = []MachineType{
 	{oneGPU, 10, func(name string) TestNode { return StockNode(name, 1) }},
 	{eightGPUs, 60, func(name string) TestNode { return StockNode(name, 8) }},
+	{hamiGPU, 11, func(name string) TestNode { return hamiNode(name, "NVIDIA-H100-80GB-HBM3", h100Mib, 1) }},
 	{migGPU, 12, func(name string) TestNode { return MigNode(name, 1, map[string]int{"1g.10gb": 7}) }},
 }
 
@@ -58,13 +60,15 @@ func besideKarpenter(t *testing.T) *tenant {
 	return &tenant{s, karpenter}
 }
 
-// spareGangs has the webhook tell autoscalers to leave gangs alone, as the chart's webhook.spare does.
+// spareGangs has the webhook tell autoscalers to leave gangs alone, and move HAMi's amounts into an annotation,
+// as the chart's webhook.spare and webhook.hamiLimits do. HAMi's agents are played by who runs the scenario.
 func (s *Scenario) spareGangs() {
 	s.Helper()
 	file := filepath.Join(s.dir, "tranche.yaml")
 	text, err := os.ReadFile(file)
 	s.must(err)
-	s.must(os.WriteFile(file, []byte(strings.Replace(string(text), "gates: true", "gates: true, spare: Gangs", 1)), 0o600))
+	s.must(os.WriteFile(file, []byte(strings.NewReplacer("gates: true",
+		"gates: true, spare: Gangs, hamiLimits: Annotation", "trustedUsers: [", "trustedUsers: [admin, ").Replace(string(text))), 0o600))
 	s.Tranche.Stop(15 * time.Second)
 	s.must(s.Tranche.Start())
 	s.must(s.WaitTrancheReady(s.ctx(), soon))
@@ -219,6 +223,7 @@ func TestKarpenterRentsWhatTranchePlaces(t *testing.T) {
 	c := besideKarpenter(t)
 	t.Run("a MIG slice", func(t *testing.T) { c.rentsMig(t) })
 	t.Run("half a GPU", func(t *testing.T) { c.rentsHalf(t) })
+	t.Run("a share of HAMi's", func(t *testing.T) { c.rentsHami(t) })
 	t.Run("a gang", func(t *testing.T) { c.rentsForGang(t) })
 	t.Run("a flood without quota", func(t *testing.T) { c.rentsNothing(t) })
 	t.Run("a gang that stays", func(t *testing.T) { c.sparesGang(t) })
@@ -257,6 +262,36 @@ func (c *tenant) rentsHalf(t *testing.T) {
 		t.Errorf("expected the other half of the GPU of %s, found %s", node, other)
 	}
 	s.hasRented(1, oneGPU)
+	s.audit()
+}
+
+// Of HAMi's amounts Karpenter knows no machine that has them; of a pod whose amounts stand in an annotation it
+// sees one nvidia.com/gpu.
+func (c *tenant) rentsHami(t *testing.T) {
+	s := c.rents(t, "shares", "2s", hamiGPU, eightGPUs)
+	s.create("unseen", "", HamiShare(30000, 30))
+	s.holds(12*time.Second, func() string { return s.missingRented(false, nil) })
+	s.withWebhook()
+	share := func(name string) *corev1.Pod {
+		return s.made(HamiShare(30000, 30).Pod(name, map[string]string{fleetKey: s.fleet}))
+	}
+	first := share("first")
+	want := `{"main":{"nvidia.com/gpucores":"30","nvidia.com/gpumem":"30k"}}`
+	if found := first.Annotations["tranche.dev/hami-limits"]; found != want {
+		t.Errorf("expected annotation %s, found %s", want, found)
+	}
+	node, devices := s.runsThere("first")
+	if len(devices) != 1 || devices[0].Milli != 300 {
+		t.Errorf("expected three tenths of a GPU recorded, found %+v", devices)
+	}
+	s.hasRented(1, hamiGPU)
+	// There is room for the one that Karpenter did not see, and for no third.
+	if unseen, _ := s.runsThere("unseen"); unseen != node {
+		t.Errorf("expected the share in the pod's resources on %s, found it on %s", node, unseen)
+	}
+	// Karpenter counts the ten that may share the card.
+	share("second")
+	s.waits("second", "", 3*time.Second)
 	s.audit()
 }
 

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/types"
@@ -128,14 +129,19 @@ func running(pod *corev1.Pod) corev1.PodStatus {
 	return status
 }
 
-// The agent takes the node's lock off when it has served the pod that holds it.
+// The agent takes the node's lock off when it has served the pod that holds it; it tries again where others
+// have changed the node meanwhile.
 func (k *Kubelet) unlock(ctx context.Context, pod *corev1.Pod) {
-	node, err := k.client.CoreV1().Nodes().Get(ctx, pod.Spec.NodeName, metav1.GetOptions{})
-	if err != nil || node.Annotations[hamiLockKey] == "" {
-		return
+	for range 5 {
+		node, err := k.client.CoreV1().Nodes().Get(ctx, pod.Spec.NodeName, metav1.GetOptions{})
+		if err != nil || node.Annotations[hamiLockKey] == "" {
+			return
+		}
+		patch := fmt.Sprintf(`{"metadata":{"resourceVersion":%q,"annotations":{%q:null}}}`,
+			node.ResourceVersion, hamiLockKey)
+		if _, err = k.client.CoreV1().Nodes().Patch(ctx, node.Name, types.MergePatchType, []byte(patch),
+			metav1.PatchOptions{}); !apierrors.IsConflict(err) {
+			return
+		}
 	}
-	patch := fmt.Sprintf(`{"metadata":{"resourceVersion":%q,"annotations":{%q:null}}}`,
-		node.ResourceVersion, hamiLockKey)
-	_, _ = k.client.CoreV1().Nodes().Patch(ctx, node.Name, types.MergePatchType, []byte(patch),
-		metav1.PatchOptions{})
 }

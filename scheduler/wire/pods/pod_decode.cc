@@ -113,7 +113,7 @@ void ReadGates(Object spec, FieldReader& reader, PodFacts& pod) {
   }
 }
 
-void ReadSpec(Object spec, FieldReader& reader, PodFacts& pod, std::vector<Amount>& amounts) {
+void ReadSpec(Object spec, FieldReader& reader, PodFacts& pod, PodText& text) {
   constexpr std::string_view kWhere = "spec";
   pod.node = NodeName(reader.ReadText(spec, "nodeName", kWhere));
   pod.request.priority_class = reader.ReadText(spec, "priorityClassName", kWhere);
@@ -126,8 +126,12 @@ void ReadSpec(Object spec, FieldReader& reader, PodFacts& pod, std::vector<Amoun
   ReadGates(spec, reader, pod);
   CpuSum cpu;
   bool guaranteed = true;
+  std::vector<Amount>& amounts = text.amounts;
   ReadContainers(spec, "initContainers", reader, pod.request, amounts, cpu, guaranteed);
   ReadContainers(spec, "containers", reader, pod.request, amounts, cpu, guaranteed);
+  if (const auto moved = text.annotations.Get(PodKey::kHamiLimits)) {
+    AddMovedAmounts(*moved, pod.request.containers, amounts);
+  }
   if (!guaranteed) {
     for (ContainerInfo& container : pod.request.containers) container.pinned_cpu = MilliCpu::Zero();
   }
@@ -375,7 +379,7 @@ absl::StatusOr<PodFacts> DecodePod(Element pod, PodDetail detail) {
   AgentText agent;
   ReadMetadata(*metadata, reader, facts, text.annotations, gang, agent);
   const std::optional<Object> spec = reader.ReadObject(*object, "spec", "pod");
-  if (spec) ReadSpec(*spec, reader, facts, text.amounts);
+  if (spec) ReadSpec(*spec, reader, facts, text);
   if (spec) gang.SetSpec(*spec, reader);
   const std::optional<Object> status = reader.ReadObject(*object, "status", "pod");
   if (status) ReadStatus(*status, reader, facts);

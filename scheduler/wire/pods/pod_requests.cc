@@ -4,7 +4,9 @@
 
 #include <algorithm>
 #include <array>
+#include <map>
 #include <optional>
+#include <utility>
 
 #include "scheduler/wire/json/resource_amount.h"
 
@@ -214,6 +216,89 @@ void ReadOverhead(Object overhead, FieldReader& reader, std::vector<Amount>& out
   for (const Reading& reading : ReadList(overhead, "spec.overhead", reader)) {
     out.push_back(MakeAmount(reading, kOverhead, ""));
   }
+}
+
+namespace {
+
+constexpr std::string_view kMovedKey = "tranche.dev/hami-limits";
+
+Amount MovedProblem(int container, std::string_view expected, std::string_view found) {
+  Amount amount;
+  amount.container = container;
+  amount.kind = kHamiMemory;
+  amount.key = kMovedKey;
+  amount.problem =
+      fmt::format("expected {}, found {}, in annotation {}", expected, found, kMovedKey);
+  return amount;
+}
+
+// One container's, ascending key; what is wrong with it instead.
+std::vector<Amount> ReadMoved(Object amounts, int container, std::string_view name) {
+  std::map<std::string_view, Amount> by_key;
+  for (const auto field : amounts) {
+    const auto row = std::find_if(kKinds.begin(), kKinds.end(), [&field](const KindRow& one) {
+      return one.style == RequestStyle::kHami && one.key == field.key;
+    });
+    if (row == kKinds.end()) {
+      return {MovedProblem(container, "keys of HAMi", Quoted(field.key))};
+    }
+    if (field.value.is_null() || !IsQuantityType(field.value)) {
+      return {MovedProblem(container, "a quantity",
+                           fmt::format("{} of {}", DescribeElement(field.value), row->key))};
+    }
+    by_key[row->key] = MakeAmount({row->key, row->kind, field.value}, container, name);
+  }
+  std::vector<Amount> moved;
+  for (auto& [key, amount] : by_key) moved.push_back(std::move(amount));
+  return moved;
+}
+
+}  // namespace
+
+void AddMovedAmounts(std::string_view text, const std::vector<ContainerInfo>& containers,
+                     std::vector<Amount>& out) {
+  Parser parser;
+  const absl::StatusOr<Element> document = parser.Parse(text);
+  Object root;
+  if (!document.ok() || document->get(root) != simdjson::SUCCESS) {
+    out.push_back(MovedProblem(0, "an object of containers and their amounts", Quoted(text)));
+    return;
+  }
+  std::map<std::string_view, int> places;
+  for (std::size_t i = 0; i < containers.size(); ++i) {
+    places.emplace(containers[i].name, static_cast<int>(i));
+  }
+  std::map<int, std::vector<Amount>> moved;
+  for (const auto field : root) {
+    const auto place = places.find(field.key);
+    Object amounts;
+    if (place == places.end()) {
+      out.push_back(MovedProblem(0, "names of the pod's containers", Quoted(field.key)));
+      return;
+    }
+    if (field.value.get(amounts) != simdjson::SUCCESS) {
+      out.push_back(MovedProblem(
+          place->second, "an object of amounts",
+          fmt::format("{} for container {}", DescribeElement(field.value), Quoted(field.key))));
+      return;
+    }
+    moved[place->second] = ReadMoved(amounts, place->second, field.key);
+  }
+  for (const Amount& amount : out) {
+    const auto same = moved.find(amount.container);
+    if (same == moved.end()) continue;
+    for (Amount& other : same->second) {
+      if (other.key != amount.key || !other.problem.empty()) continue;
+      other = MovedProblem(amount.container, "amounts that the container's resources leave out",
+                           Quoted(amount.key));
+    }
+  }
+  for (auto& [container, amounts] : moved) {
+    std::move(amounts.begin(), amounts.end(), std::back_inserter(out));
+  }
+  std::stable_sort(out.begin(), out.end(), [](const Amount& left, const Amount& right) {
+    return std::pair(left.container, left.key) < std::pair(right.container, right.key);
+  });
 }
 
 std::vector<PoolNeed> EffectiveRequests(const std::vector<Amount>& amounts,

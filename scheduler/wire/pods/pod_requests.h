@@ -95,6 +95,13 @@ void ReadAmounts(Object resources, int container, std::string_view name, FieldRe
 // Appends the amounts of spec.overhead, which has one list only.
 void ReadOverhead(Object overhead, FieldReader& reader, std::vector<Amount>& out);
 
+// Appends HAMi's amounts that stand in an annotation instead of in the containers they are for,
+// where the webhook moved them: {"main": {"nvidia.com/gpumem": "8000"}}. `text` is the
+// annotation's. What is wrong with it is the problem of an amount. Cost: O(n log n) of text and
+// containers.
+void AddMovedAmounts(std::string_view text, const std::vector<ContainerInfo>& containers,
+                     std::vector<Amount>& out);
+
 // Kubernetes' effective request of every key that nodes count (IsPluginKey).
 // Cost: sorting the amounts. Requires: `amounts` ascending container.
 // Source: kube-client-protocol section 18, KEP-753.

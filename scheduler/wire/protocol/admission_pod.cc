@@ -107,6 +107,43 @@ bool IsUncountedShare(Object resources, std::string_view count, const PodMutatio
   return shares;
 }
 
+// A container's amounts of a part of a card, and where they stand.
+struct Movable {
+  std::map<std::string_view, std::string> amounts;
+  std::vector<std::string> paths;
+};
+
+// nullopt: what is there is for those to judge who read the pod.
+std::optional<Movable> HamiLimitsOf(Object resources, const std::string& path) {
+  Movable movable;
+  for (const std::string_view side : kSides) {
+    const std::optional<Object> amounts = FindObject(resources, side);
+    if (!amounts) continue;
+    for (const std::string_view key : kHamiShares.parts) {
+      const std::optional<Element> value = Find(*amounts, key);
+      if (!value) continue;
+      if (!IsQuantityType(*value) || !WholeAmount(*value)) return std::nullopt;
+      const auto [at, fresh] = movable.amounts.emplace(key, AmountText(*value));
+      if (!fresh && at->second != AmountText(*value)) return std::nullopt;
+      std::string place = path;
+      AppendPointer(place, side);
+      AppendPointer(place, key);
+      movable.paths.push_back(std::move(place));
+    }
+  }
+  return movable;
+}
+
+// The kubelet calls HAMi's plugin for the container, as it is or once the webhook has given it one.
+bool HasCount(Object resources, const MutationRules& rules) {
+  for (const std::string_view side : kSides) {
+    const std::optional<Object> amounts = FindObject(resources, side);
+    const std::optional<Element> count = amounts ? Find(*amounts, kGpuKey) : std::nullopt;
+    if (count) return IsQuantityType(*count) && WholeAmount(*count).value_or(0) > 0;
+  }
+  return rules.count_hami_shares && IsUncountedShare(resources, kGpuKey, kHamiShares.parts);
+}
+
 }  // namespace
 
 struct PodMutation::Fraction {
@@ -129,6 +166,7 @@ PodMutation::PodMutation(Object pod, const MutationRules& rules)
   // Another scheduler has rules of its own for counts that are missing.
   if (!is_ours() || !FindText(*spec_, "nodeName").value_or("").empty()) return;
   for (const CountedShares& shares : kVgpuShares) CountShares(shares.count, shares.parts);
+  if (rules.move_hami_limits) MoveHamiLimits();
 }
 
 void PodMutation::StripResults() {
@@ -252,6 +290,34 @@ void PodMutation::CountShares(std::string_view count, const Keys& parts) {
       changes_request_ = true;
     }
   }
+}
+
+void PodMutation::MoveHamiLimits() {
+  const std::string_view key = PodAnnotations::KeyName(PodKey::kHamiLimits);
+  if (annotations_ && Find(*annotations_, key)) return;
+  Json moved = Json::object();
+  std::vector<std::string> left_out;
+  for (const std::string_view list : kLists) {
+    const std::optional<Array> containers = FindArray(*spec_, list);
+    if (!containers) continue;
+    std::size_t position = 0;
+    for (const Element element : *containers) {
+      const std::string path = ContainerPath(list, position++) + "/resources";
+      Object container;
+      if (element.get(container) != simdjson::SUCCESS) continue;
+      const std::optional<Object> resources = FindObject(container, "resources");
+      if (!resources) continue;
+      const std::optional<Movable> movable = HamiLimitsOf(*resources, path);
+      if (!movable || (!movable->amounts.empty() && !HasCount(*resources, rules_))) return;
+      for (const auto& [name, amount] : movable->amounts) {
+        moved[std::string(NameOf(container))][std::string(name)] = amount;
+      }
+      left_out.insert(left_out.end(), movable->paths.begin(), movable->paths.end());
+    }
+  }
+  if (moved.empty()) return;
+  for (const std::string& path : left_out) patch_.Remove(path);
+  SetAnnotation(key, moved.dump());
 }
 
 void PodMutation::SpareFromAutoscalers() {

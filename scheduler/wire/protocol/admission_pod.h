@@ -32,6 +32,9 @@ struct MutationRules {
   // webhook does it, and so does one with a part of a GPU: without the count the kubelet would not
   // call HAMi's device plugin. (On nodes of the stock plugin it would give away a whole card.)
   bool count_hami_shares = false;
+  // Of pods that are ours: nvidia.com/gpumem, gpumem-percentage and gpucores of containers with
+  // nvidia.com/gpu go into the annotation tranche.dev/hami-limits.
+  bool move_hami_limits = false;
 };
 
 class PodMutation {
@@ -71,6 +74,7 @@ class PodMutation {
                     std::optional<Fraction>& found);
   void WriteFraction(const Fraction& fraction);
   void CountShares(std::string_view count, const Keys& parts);
+  void MoveHamiLimits();
   void SetAnnotation(std::string_view key, std::string_view value);
 
   Object pod_;

@@ -175,30 +175,6 @@ TEST_F(AdmissionApiTest, ForgedResultsAreTakenAwayWithAWarning) {
   EXPECT_FALSE(Ask("/admission/mutate", review).contains("patch"));
 }
 
-TEST_F(AdmissionApiTest, SharesInHamisStyleAreCountedWhereANamespaceAsksForIt) {
-  const Json share = {{"nvidia.com/gpumem", "4000"}};
-  const std::string hami = "/admission/mutate/hami";
-  EXPECT_EQ(Mutated(Pod(share), hami)["spec"]["containers"][0]["resources"]["limits"],
-            Json({{"nvidia.com/gpumem", "4000"}, {"nvidia.com/gpu", "1"}}));
-  EXPECT_EQ(Mutated(Pod(share))["spec"]["containers"][0]["resources"]["limits"], share);
-  for (const Json& kept : {Json({{"nvidia.com/gpucores", "50"}, {"nvidia.com/gpu", "2"}}),
-                           Json({{"nvidia.com/gpumem", "0"}}), Json({{"cpu", "1"}})}) {
-    EXPECT_EQ(Mutated(Pod(kept), hami)["spec"]["containers"][0]["resources"]["limits"], kept);
-  }
-  Json requests = Pod(nullptr);
-  requests["spec"]["containers"][0]["resources"]["requests"] = share;
-  EXPECT_EQ(Mutated(requests, hami)["spec"]["containers"][0]["resources"]["limits"],
-            Json({{"nvidia.com/gpu", "1"}}));
-  // A part of a GPU is one too: the kubelet calls HAMi's plugin for the count.
-  const Json half = Mutated(Pod({{"nvidia.com/gpu", "0.5"}}), hami);
-  EXPECT_EQ(half["spec"]["containers"][0]["resources"]["limits"], Json({{"nvidia.com/gpu", "1"}}));
-  EXPECT_EQ(half["metadata"]["annotations"], Json({{"tranche.dev/gpu-fraction", "0.5"}}));
-  options.count_hami_shares = true;
-  Start();
-  EXPECT_EQ(Mutated(Pod(share))["spec"]["containers"][0]["resources"]["limits"]["nvidia.com/gpu"],
-            "1");
-}
-
 TEST_F(AdmissionApiTest, SharesAreShownTheCardThatABindingNamesWhereThatIsOn) {
   const Json ours = wire::VisibleDevicesEnv();
   const Json kai = Pod(nullptr, {{"gpu-fraction", "0.5"}});
