@@ -87,6 +87,8 @@ class Binder::Core : public std::enable_shared_from_this<Binder::Core> {
 
  private:
   void TurnCame(const AgentTurn& turn);
+  // What is reserved for it can still be given to it.
+  bool StillStands(const BindAttempt& attempt);
   void Disown(const AgentOrphan& orphan);
   void MakePlaceholder(const PlaceholderOrder& order);
   void EndPlaceholder(const PlaceholderEnd& end);

@@ -10,6 +10,7 @@ namespace {
 
 // Shown by kube-scheduler: fixed, without numbers.
 constexpr const char* kNoTurn = "the node's agent is gone";
+constexpr const char* kNodeChanged = "the node changed while the pod waited for the node's agent";
 constexpr const char* kNoPlaceholder = "no GPU of the node could be held for the pod";
 constexpr const char* kLockFailed = "the node could not be locked for its agent";
 
@@ -51,12 +52,25 @@ void Binder::Core::TurnCame(const AgentTurn& turn) {
     attempt->turn = true;
     if (turn.allocation) attempt->SetAllocation(*turn.allocation);
   }
-  if (turn.granted) {
-    Start(attempt);
-  } else {
-    Settle(attempt, BindOutcome::kNotBound,
-           FailedBind(attempt->follows_placeholder ? kNoPlaceholder : kNoTurn));
+  if (!turn.granted) {
+    return Settle(attempt, BindOutcome::kNotBound,
+                  FailedBind(attempt->follows_placeholder ? kNoPlaceholder : kNoTurn));
   }
+  const bool stands = attempt->follows_placeholder || StillStands(*attempt);
+  if (stands) return Start(attempt);
+  Settle(attempt, BindOutcome::kNotBound, FailedBind(kNodeChanged));
+}
+
+// The line may have been minutes long.
+bool Binder::Core::StillStands(const BindAttempt& attempt) {
+  const Reason reason =
+      host_.engine.With(EngineCaller::kBind, [&attempt](Engine& engine, Instant now) {
+        return engine.RecheckReserved(attempt.uid, attempt.node, now);
+      });
+  if (reason == Reason::kNone) return true;
+  spdlog::info("bind of {} to {}: not written, as the node changed meanwhile ({})",
+               attempt.pod.str(), attempt.node.str(), Describe(reason).code);
+  return false;
 }
 
 void Binder::Core::WatchAge(const std::weak_ptr<BindAttempt>& watched) {

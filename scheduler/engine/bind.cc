@@ -30,6 +30,14 @@ bool IsTold(const Allocation& allocation) {
   });
 }
 
+// Could the node, where it is not held, hold it again: just these devices?
+bool HasRoomAgain(const NodeState& node, const Holding& holding) {
+  std::string problem;
+  const auto devices =
+      FromAllocation(node.inventory(), *holding.request, *holding.allocation, problem);
+  return devices && HasRoomFor(node.inventory(), node.hard(), UseOf(*holding.request, *devices));
+}
+
 // The steps of Bind; false: the plan says how it ended.
 class Binding {
  public:
@@ -246,6 +254,29 @@ BindPlan Engine::Bind(const PodName& pod, const PodUid& uid, const NodeName& nod
   }
   binding.PlanWrite(*record, id, plan, now);
   return plan;
+}
+
+Reason Engine::RecheckReserved(const PodUid& uid, const NodeName& node, Instant now) {
+  EngineParts& parts = *parts_;
+  ClusterState& cluster = parts.cluster;
+  parts.Advance(now);
+  const PodRecord* const record = cluster.Find(uid);
+  if (record == nullptr || record->reserved != node) return Reason::kNone;
+  const NodeId id = cluster.names.Find(node.str());
+  if (id == kNoNode || cluster.nodes[id] == nullptr) return Reason::kUnknownNode;
+  NodeEntry& entry = *cluster.nodes[id];
+  const Holding* const found = entry.state.Find(uid);
+  if (found == nullptr || !found->allocation) return Reason::kNone;
+  const RequestContext context = parts.rules.ContextOf(*record->request);
+  const Reason shut = ShutTo(cluster, context, id, now);
+  if (shut != Reason::kNone) return shut;
+  const Holding held = *found;
+  entry.state.Release(uid);
+  Picks any;
+  Reason reason = parts.selection.PickDevices(context, entry, any);
+  if (reason == Reason::kNone && !HasRoomAgain(entry.state, held)) reason = Reason::kNoRoom;
+  entry.state.Hold(held);
+  return reason;
 }
 
 void Engine::SettleBind(const PodUid& uid, const NodeName& node, BindOutcome outcome, Instant now) {

@@ -175,6 +175,9 @@ class Engine {
   // Re-checks node and devices against allocations and reservations, and reserves.
   // Requires for a result other than kPodGone: Knows(uid).
   BindPlan Bind(const PodName& pod, const PodUid& uid, const NodeName& node, Instant now);
+  // Why what is reserved for the pod on the node could no longer be given to it: the node may have
+  // changed since. kNone: it could, or nothing is reserved there.
+  Reason RecheckReserved(const PodUid& uid, const NodeName& node, Instant now);
   // A placeholder that the effects ordered was not made, and will not be.
   void SettlePlaceholder(const PodName& placeholder, const NodeName& node, Instant now);
   // Does the engine know this pod (by watch or by filter)?

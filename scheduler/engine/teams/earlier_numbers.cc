@@ -51,12 +51,26 @@ int EarlierNumbers::NextOf(const PodUid& uid, int at_least) {
 }
 
 void EarlierNumbers::KeepOnly(const std::vector<PodUid>& uids) {
-  std::unordered_map<PodUid, Last> kept;
+  std::map<PodUid, Last> kept;
   for (const PodUid& uid : uids) {
     if (const Last last = LastOf(uid); last.number >= 0) kept[uid] = last;
   }
+  for (const auto& [uid, known] : known_) {
+    if (kept.contains(uid)) continue;
+    const Last last = LastOf(uid);
+    NoteRecent(uid, last.number, last.ended);
+  }
   known_ = std::move(kept);
-  ended_ = {};
+  if (ended_.size() > kMostRecent) {
+    const auto last = ended_.begin() + kMostRecent;
+    std::ranges::nth_element(ended_, last, [](const EndedNumber& left, const EndedNumber& right) {
+      return std::tie(right.ended, right.pod, right.interval) <
+             std::tie(left.ended, left.pod, left.interval);
+    });
+    ended_.erase(last, ended_.end());
+  }
+  ended_.shrink_to_fit();
+  sorted_ = false;
 }
 
 }  // namespace tranche

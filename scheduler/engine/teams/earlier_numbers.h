@@ -8,6 +8,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <deque>
+#include <map>
 #include <unordered_map>
 #include <utility>
 #include <vector>
@@ -30,7 +31,8 @@ class EarlierNumbers {
   // The one to go on with: not below `at_least`.
   int NextOf(const PodUid& uid, int at_least);
   void Forget(const PodUid& uid) { known_.erase(uid); }
-  // Of all others nothing more will be metered.
+  // Of others nothing more will be metered, but where what was listed is old and a watch goes
+  // through what came since: of those that ended, the last kMostRecent are remembered.
   void KeepOnly(const std::vector<PodUid>& uids);
 
  private:
@@ -44,7 +46,7 @@ class EarlierNumbers {
   };
   Last LastOf(const PodUid& uid);
 
-  std::unordered_map<PodUid, Last> known_;
+  std::map<PodUid, Last> known_;
   std::unordered_map<PodUid, Recent> recent_;
   std::deque<std::pair<uint64_t, PodUid>> order_;  // by serial; those that ended again twice
   uint64_t serial_ = 0;

@@ -23,6 +23,17 @@ int64_t Holding(const std::vector<const PodLife*>& pods, SimTime at, SimTime bou
   });
 }
 
+// How many would hold GPUs at `at` of those bound by `bound_by`, had nobody but us ended any after
+// `since`: users remove members, and some are done before others.
+int64_t Spared(const std::vector<const PodLife*>& pods, SimTime since, SimTime at,
+               SimTime bound_by) {
+  return std::ranges::count_if(pods, [=](const PodLife* pod) {
+    if (!pod->bound || *pod->bound > bound_by) return false;
+    if (IsTranche(pod->evicted_by)) return !pod->leaving || *pod->leaving > at;
+    return (!pod->ended || *pod->ended > since) && (!pod->leaving || *pod->leaving > since);
+  });
+}
+
 // How many may have been seen at once by `at`, where the news of ends since `since` may be late.
 int64_t Seen(const std::vector<const PodLife*>& pods, SimTime since, SimTime at) {
   return std::ranges::count_if(pods, [since, at](const PodLife* pod) {
@@ -108,8 +119,10 @@ void GangChecker::Judge(const std::string& gang, const std::vector<const PodLife
     if (!pod->leaving || !IsTranche(pod->evicted_by)) continue;
     const SimTime left = *pod->leaving + kToLeave;
     // Members bound later are another gathering.
-    const int64_t held = Holding(pods, left, *pod->leaving + kToBind);
-    if (left < end && held > 0 && held < size && !WasRefused(pods, left)) {
+    const SimTime bound_by = *pod->leaving + kToBind;
+    const int64_t held = Holding(pods, left, bound_by);
+    const bool enough = Spared(pods, *pod->leaving, left, bound_by) >= size;
+    if (left < end && held > 0 && !enough && !WasRefused(pods, left)) {
       Found(left, gang,
             fmt::format("expected all of a gang of {} evicted or enough of it left, found {} of "
                         "it after {} had to go",

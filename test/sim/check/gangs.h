@@ -3,8 +3,9 @@
 // The rules, for gangs that name their size by Tranche's annotations. Eight minutes after the first
 // member of a gang was bound as many have been bound as its size says, or none stays (what the two
 // minutes for the rest, the eviction and the longest grace may take). Three minutes after one of
-// its members was evicted by us for others, its size at least still holds devices, or none does, or
-// a disruption budget has refused one within the last minute.
+// its members was evicted by us for others, its size at least still holds devices (or would, had
+// nobody else removed any), or none does, or a disruption budget has refused one within the last
+// minute.
 // The first member is bound when all are there: as many as the size says had been made, and had not
 // ended when it was judged, or so shortly before that nobody may have heard.
 //

@@ -78,5 +78,35 @@ TEST(SimGangs, AGangGoesWhole) {
   }
 }
 
+// Found by seed 8000101: a fourth was there when one of three had to go, and users removed two of
+// the rest later.
+TEST(SimGangs, WhatOthersRemoveLaterIsNotOurs) {
+  struct Row {
+    const char* what;
+    int bound;
+    std::optional<double> removed;  // a/2, by its user
+    bool wrong;
+  };
+  const Row kRows[] = {{"a spare one had to go", 4, {}, false},
+                       {"and a user removed another", 4, 200, false},
+                       {"which had gone before", 4, 90, true},
+                       {"none was to spare", 3, {}, true},
+                       {"none was to spare, and a user removed another", 3, 200, true}};
+  for (const Row& row : kRows) {
+    Scene scene;
+    scene.StockNode("n1", 8).Pod("b/wants", 1);
+    for (int i = 0; i < row.bound; ++i) scene.Pod("a/" + std::to_string(i), 1, kOfThree);
+    scene.At(10);
+    for (int i = 0; i < row.bound; ++i) {
+      scene.Bind("a/" + std::to_string(i), "n1", Cards(i, 1));
+    }
+    if (row.removed && *row.removed < 100) scene.At(*row.removed).Remove("pods", "a/2");
+    scene.At(100).Reclaim("r", "R2a", "", "b/wants", "n1", {"a/0"}).Evict("a/0");
+    if (row.removed && *row.removed > 100) scene.At(*row.removed).Remove("pods", "a/2");
+    scene.At(1000);
+    EXPECT_EQ(scene.Found().contains("gangs"), row.wrong) << row.what << scene.Texts();
+  }
+}
+
 }  // namespace THIS_FILE
 }  // namespace tranche::sim

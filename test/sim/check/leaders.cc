@@ -5,6 +5,12 @@
 #include <algorithm>
 
 namespace tranche::sim::check {
+namespace {
+
+// As long as the network of the simulator holds a request.
+constexpr SimTime kHeld = std::chrono::milliseconds(8'010);
+
+}  // namespace
 
 void LeaderChecker::Lease(const Happening& happening) {
   elects_ = true;
@@ -15,7 +21,16 @@ void LeaderChecker::Lease(const Happening& happening) {
   since_ = happening.at;
 }
 
+bool LeaderChecker::WasHeld(const Happening& happening) const {
+  const auto ended = ended_.find(happening.who);
+  return options_.faults.has(Fault::kNetwork) && ended != ended_.end() &&
+         happening.at <= ended->second + kHeld;
+}
+
 void LeaderChecker::Hear(const Happening& happening) {
+  if (happening.kind == Happening::Kind::kEnded || happening.kind == Happening::Kind::kLost) {
+    ended_.emplace(happening.who, happening.at);
+  }
   if (happening.kind == Happening::Kind::kLeads) {
     if (elects_ && happening.number <= newest_) {
       Found(happening.at, happening.who,
@@ -33,7 +48,7 @@ void LeaderChecker::Hear(const Happening& happening) {
   }
   if (happening.kind != Happening::Kind::kWritten || !IsTranche(happening.who)) return;
   if (happening.resource == "leases") return Lease(happening);
-  if (elects_ && happening.who != holder_) {
+  if (elects_ && happening.who != holder_ && !WasHeld(happening)) {
     Found(
         happening.at, happening.who,
         fmt::format("expected writes by \"{}\" alone, which holds the lease since {} ms, found {} "

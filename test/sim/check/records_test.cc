@@ -257,6 +257,31 @@ TEST(SimLeaders, WhoLostTheLeaseWritesNothing) {
   }
 }
 
+// Found by seed 8000283: something on the way held the last status of the one before.
+TEST(SimLeaders, WhatWasSentInTimeMayArriveLate) {
+  struct Row {
+    const char* what;
+    bool networks_fail;
+    bool ended;
+    double arrives;
+    bool wrong;
+  };
+  const Row kRows[] = {{"held", true, true, 107, false},
+                       {"held for longer than anything is", true, true, 109, true},
+                       {"nothing holds requests", false, true, 107, true},
+                       {"one that does not know that it is over", true, false, 107, true}};
+  for (const Row& row : kRows) {
+    CheckOptions options;
+    options.faults.rates[static_cast<int>(Fault::kNetwork)] = row.networks_fail ? 1 : 0;
+    Scene scene(options);
+    scene.StockNode("n1", 2).Pod("a/one", 1).Lease("zero", kLeader).At(100);
+    if (row.ended) scene.Say({.kind = Happening::Kind::kLost, .who = kLeader});
+    scene.At(106).Lease("one", "tranche-1/1").At(row.arrives);
+    scene.Edit("pods", "a/one", "/status/phase", "Pending", kLeader);
+    EXPECT_EQ(scene.Found().contains("leaders"), row.wrong) << row.what << scene.Texts();
+  }
+}
+
 TEST(SimLeaders, EpochsRise) {
   for (const bool elects : {true, false}) {
     const auto begin = [elects](Scene& scene) {

@@ -1,16 +1,35 @@
 #include "test/sim/check/terms.h"
 
 #include <algorithm>
+#include <string>
+#include <string_view>
 
 namespace tranche::sim::check {
 namespace {
 
 constexpr SimTime kTakingOver = std::chrono::seconds(10);
 
+// What the supervisor says of a replica that does nothing for a while.
+constexpr std::string_view kStandsStill = "stands still for ";
+
 }  // namespace
+
+SimTime Terms::Term::TakenOver() const { return from + kTakingOver + still; }
+
+void Terms::StandStill(const Happening& fault) {
+  const std::size_t at = fault.text.find(kStandsStill);
+  if (at == std::string::npos) return;
+  const std::string time = fault.text.substr(at + kStandsStill.size());
+  for (Term& term : terms_) {
+    if (!term.until && term.who.starts_with(fault.who + "/")) {
+      term.still += std::chrono::milliseconds(std::stoll(time));
+    }
+  }
+}
 
 void Terms::Hear(const Happening& happening) {
   using Kind = Happening::Kind;
+  if (happening.kind == Kind::kFault) return StandStill(happening);
   const bool leads = happening.kind == Kind::kLeads;
   const bool ends = happening.kind == Kind::kLost || happening.kind == Kind::kEnded;
   for (Term& term : terms_) {
@@ -27,8 +46,8 @@ SimTime Terms::UnledSince(SimTime at, SimTime lag) const {
     if (term.from > at) break;
     if (term.until && *term.until <= at) {
       // One that was lost while it took over may have written nothing.
-      if (*term.until >= term.from + kTakingOver) since = std::max(since, *term.until);
-    } else if (lag == SimTime{0} || term.from + kTakingOver + lag <= at) {
+      if (*term.until >= term.TakenOver()) since = std::max(since, *term.until);
+    } else if (lag == SimTime{0} || term.TakenOver() + lag <= at) {
       return at;
     }
   }
@@ -39,7 +58,7 @@ SimTime Terms::AwareBy(SimTime at, SimTime lag) const {
   for (const Term& term : terms_) {
     if (term.until && *term.until <= at + lag) continue;
     // A leader that has begun a moment ago has not seen everything yet either.
-    return std::max(at, term.from + kTakingOver);
+    return std::max(at, term.TakenOver());
   }
   return SimTime::max();
 }
@@ -54,7 +73,7 @@ SimTime Terms::LedUntil(SimTime at) const {
 
 SimTime Terms::FirstLed() const {
   for (const Term& term : terms_) {
-    if (!term.until || *term.until >= term.from + kTakingOver) return term.from;
+    if (!term.until || *term.until >= term.TakenOver()) return term.from;
   }
   return std::chrono::hours(1'000'000);
 }
@@ -83,7 +102,7 @@ bool Terms::MayBeTakenToEnd(SimTime ended, SimTime until, SimTime lag) const {
   if (led == nullptr) return true;
   // It was lost before it heard of the end.
   if (led->until && *led->until <= ended + lag && until <= *led->until) return true;
-  return ended < led->from + kTakingOver && until <= ended;
+  return ended < led->TakenOver() && until <= ended;
 }
 
 }  // namespace tranche::sim::check

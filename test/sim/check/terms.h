@@ -41,7 +41,12 @@ class Terms {
     SimTime from{0};
     std::optional<SimTime> until;
     std::string who;
+    SimTime still{0};  // for how long it stood still
+    // It has seen what there was when it began, and written that all is well.
+    SimTime TakenOver() const;
   };
+
+  void StandStill(const Happening& fault);
 
   std::vector<Term> terms_;
 };

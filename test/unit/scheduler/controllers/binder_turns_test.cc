@@ -148,6 +148,46 @@ TEST_F(BinderTurns, ANodeThatGoesSendsWaitingBindsBack) {
   EXPECT_EQ(Posts(), "a");
 }
 
+struct NodeChange {
+  const char* what;
+  std::function<void(NodeFacts& node)> change;
+  const char* answer;
+};
+constexpr const char* kChanged = "the node changed while the pod waited for the node's agent";
+
+class BinderTurnsOfAChangedNode : public BinderTurns,
+                                  public testing::WithParamInterface<NodeChange> {};
+
+// Found by seed 8009446: the GPUs were gone when the turn came.
+TEST_P(BinderTurnsOfAChangedNode, ABindGoesOnOrBackWhenItsTurnComes) {
+  SetUpNode(7);
+  Ask("a");
+  Ask("b");
+  answers.clear();
+  NodeFacts node = HamiNode(kNode, 7);
+  GetParam().change(node);
+  host.cluster.Receive(NodeChanged{node});
+  timers.Advance(0ms);
+  EXPECT_EQ(answers.size(), 0U) << "it waits for its turn";
+  Seen("a", AgentProgress::kServed);
+  EXPECT_EQ(Answer(), GetParam().answer) << GetParam().what;
+  EXPECT_EQ(Posts(), GetParam().answer == kChanged ? "a" : "a b");
+  EXPECT_EQ(Reservations(), 0);
+}
+
+INSTANTIATE_TEST_SUITE_P(
+    Changes, BinderTurnsOfAChangedNode,
+    testing::Values(
+        NodeChange{"not at all", [](NodeFacts&) {}, "ok"},
+        NodeChange{"no GPU is allocatable", [](NodeFacts& node) { node.gpu->allocatable = 0; },
+                   kChanged},
+        NodeChange{"its card is another",
+                   [](NodeFacts& node) { node.agent->devices[0].uuid = GpuUuid("GPU-other"); },
+                   kChanged},
+        NodeChange{"its card fell ill",
+                   [](NodeFacts& node) { node.agent->devices[0].healthy = false; }, kChanged},
+        NodeChange{"it is cordoned", [](NodeFacts& node) { node.cordoned = true; }, kChanged}));
+
 TEST_F(BinderTurns, TheLockIsTakenBeforeTheBinding) {
   SetUpNode(9);
   Ask("a");

@@ -155,9 +155,27 @@ TEST(EarlierNumbersTest, GoOnAfterTheHighest) {
   numbers.NoteEnded({{KeyOf(PodUid("d")), 5}});
   numbers.Note(PodUid("e"), 2);
   numbers.KeepOnly({PodUid("d"), PodUid("e"), PodUid("f")});
-  EXPECT_EQ(numbers.NextOf(PodUid("a"), 0), 0);
   EXPECT_EQ(numbers.NextOf(PodUid("d"), 0), 6);
   EXPECT_EQ(numbers.NextOf(PodUid("e"), 0), 3);
+  EXPECT_EQ(numbers.NextOf(PodUid("g"), 0), 0);
+}
+
+// Found by seed 8000744: the list of a server that was behind did not have what ended a moment ago,
+// and its watch did.
+TEST(EarlierNumbersTest, OfThoseThatAreGoneTheLastAreRemembered) {
+  constexpr auto kMost = static_cast<int>(EarlierNumbers::kMostRecent);
+  const auto named = [](int i) { return PodUid("pod-" + std::to_string(i)); };
+  EarlierNumbers numbers;
+  std::vector<EndedNumber> ended;
+  for (int i = 0; i < 2 * kMost; ++i) ended.push_back({KeyOf(named(i)), 1, Minute(i)});
+  numbers.NoteEnded(ended);
+  numbers.Note(PodUid("gone"), 7);
+  numbers.KeepOnly({named(3)});
+  EXPECT_EQ(numbers.NextOf(named(3), 0), 2) << "it is there";
+  EXPECT_EQ(numbers.NextOf(named(kMost - 1), 0), 0) << "long ago";
+  EXPECT_EQ(numbers.NextOf(named(kMost), 0), 2);
+  EXPECT_EQ(numbers.EndOf(named(2 * kMost - 1)), Minute(2 * kMost - 1));
+  EXPECT_EQ(numbers.NextOf(PodUid("gone"), 0), 8);
 }
 
 }  // namespace THIS_FILE
