@@ -53,6 +53,7 @@ struct BindAttempt {
   bool asleep = false;
   bool settled = false;
   bool turn = true;      // false: the node's agent has another pod to serve first
+  bool waited = false;   // for its turn or for the lock
   bool metered = false;  // the ledger has it, or cannot have it now
   int refusal_code = 0;  // with which the server refused it last
   bool locked = false;   // the lock was asked for, and may be there
@@ -89,6 +90,8 @@ class Binder::Core : public std::enable_shared_from_this<Binder::Core> {
   void TurnCame(const AgentTurn& turn);
   // What is reserved for it can still be given to it.
   bool StillStands(const BindAttempt& attempt);
+  // Of one that waited for the agent, which may have taken minutes, only where that is so.
+  void PostWhereItStands(const AttemptPtr& attempt);
   void Disown(const AgentOrphan& orphan);
   void MakePlaceholder(const PlaceholderOrder& order);
   void EndPlaceholder(const PlaceholderEnd& end);

@@ -50,18 +50,16 @@ void Binder::Core::TurnCame(const AgentTurn& turn) {
     if (found == attempts_.end() || found->second->turn) return;
     attempt = found->second;
     attempt->turn = true;
+    attempt->waited = !attempt->follows_placeholder;
     if (turn.allocation) attempt->SetAllocation(*turn.allocation);
   }
   if (!turn.granted) {
     return Settle(attempt, BindOutcome::kNotBound,
                   FailedBind(attempt->follows_placeholder ? kNoPlaceholder : kNoTurn));
   }
-  const bool stands = attempt->follows_placeholder || StillStands(*attempt);
-  if (stands) return Start(attempt);
-  Settle(attempt, BindOutcome::kNotBound, FailedBind(kNodeChanged));
+  Start(attempt);
 }
 
-// The line may have been minutes long.
 bool Binder::Core::StillStands(const BindAttempt& attempt) {
   const Reason reason =
       host_.engine.With(EngineCaller::kBind, [&attempt](Engine& engine, Instant now) {
@@ -71,6 +69,16 @@ bool Binder::Core::StillStands(const BindAttempt& attempt) {
   spdlog::info("bind of {} to {}: not written, as the node changed meanwhile ({})",
                attempt.pod.str(), attempt.node.str(), Describe(reason).code);
   return false;
+}
+
+void Binder::Core::PostWhereItStands(const AttemptPtr& attempt) {
+  bool waited = false;
+  {
+    const absl::MutexLock lock(&mutex_);
+    waited = attempt->waited;
+  }
+  if (!waited || StillStands(*attempt)) return Post(attempt);
+  Settle(attempt, BindOutcome::kNotBound, FailedBind(kNodeChanged));
 }
 
 void Binder::Core::WatchAge(const std::weak_ptr<BindAttempt>& watched) {
@@ -106,7 +114,7 @@ void Binder::Core::Start(const AttemptPtr& attempt) {
       attempt->metered = true;
     }
     if (attempt->lock.empty()) {
-      self->Post(attempt);
+      self->PostWhereItStands(attempt);
     } else {
       self->Lock(attempt, self->options_.lock_stale);
     }
@@ -150,7 +158,7 @@ void Binder::Core::Locked(const AttemptPtr& attempt, const NodeLockResult& resul
   switch (result.kind) {
     case NodeLockResult::Kind::kDone:
       NoteLocked(attempt->node);
-      Post(attempt);
+      PostWhereItStands(attempt);
       return;
     case NodeLockResult::Kind::kHeld:
       AskForHolder(attempt, result.value);
@@ -170,6 +178,7 @@ void Binder::Core::AskForHolder(const AttemptPtr& attempt, const std::string& lo
     attempt->lock_delay =
         std::clamp(attempt->lock_delay * 2, options_.lock_retry, options_.lock_retry_last);
     delay = attempt->lock_delay;
+    attempt->waited = true;
   }
   const auto again = [self = shared_from_this(), attempt, delay](Millis stale_after) {
     self->timers_.After(delay, [self, attempt, stale_after] { self->Lock(attempt, stale_after); });

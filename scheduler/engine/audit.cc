@@ -41,9 +41,9 @@ void AuditLoad(const NodeName& name, const NodeState& state, std::vector<std::st
     }
     const CardLoad& load = state.hard().cards[i];
     if (load.milli.count() != milli || load.memory.count() != memory) {
-      faults.push_back(fmt::format("{} card {}: expected {} milli {} MiB, found {} milli {} MiB",
-                                   name.str(), i, milli, memory, load.milli.count(),
-                                   load.memory.count()));
+      faults.push_back(
+          fmt::format("{} card {}: expected {}/1000 and {} MiB, found {}/1000 and {} MiB",
+                      name.str(), i, milli, memory, load.milli.count(), load.memory.count()));
     }
   }
   for (std::size_t k = 0; k < inventory.keys.size(); ++k) {

@@ -207,6 +207,23 @@ TEST_F(BinderTurns, AnotherSchedulersLockIsWaitedFor) {
   EXPECT_EQ(Posts(), "a");
 }
 
+TEST_F(BinderTurns, ANodeThatChangedWhileItWasLockedSendsTheBindBack) {
+  SetUpNode(9);
+  Create(Share("theirs"));
+  api.locks[NodeName(kNode)] = "2026-01-01T00:00:00Z,team-a,theirs";
+  Ask("a");
+  timers.Advance(1'000ms);
+  NodeFacts node = HamiNode(kNode, 9);
+  node.cordoned = true;
+  host.cluster.Receive(NodeChanged{node});
+  api.locks.clear();
+  timers.Advance(1'000ms);
+  EXPECT_EQ(Answer(), "the node changed while the pod waited for the node's agent");
+  EXPECT_EQ(Posts(), "");
+  EXPECT_EQ(LockOwner(), "") << "it is given back";
+  EXPECT_EQ(Reservations(), 0);
+}
+
 TEST_F(BinderTurns, ALockWhosePodIsGoneOrServedIsTakenOver) {
   SetUpNode(9);
   api.locks[NodeName(kNode)] = "2026-01-01T00:00:00Z,team-a,gone";

@@ -125,8 +125,10 @@ class NotingLedger : public Ledger {
   void NotePast(PastNews) override {}
   void NoteFleet(FleetNews) override {}
   std::vector<std::string> told;
-  void Append(std::vector<MeterEvent>, std::vector<WindowClosing>) override {
+  std::vector<MeterEvent> events;
+  void Append(std::vector<MeterEvent> news, std::vector<WindowClosing>) override {
     told.push_back("events");
+    events.insert(events.end(), news.begin(), news.end());
   }
   void Restore(std::vector<RestoredUse>) override { told.push_back("uses"); }
   void WhenCommitted(std::function<void(bool)> done) override { done(true); }
@@ -142,6 +144,31 @@ TEST(HostTest, TheEndOfTheStartIsAHeartbeat) {
   EngineHost engine(EngineOptions{}, clock, &ledger, [] { return true; });
   engine.FinishRestore({}, {RestoredUse{}});
   EXPECT_EQ(ledger.told, (std::vector<std::string>{"uses", "heartbeat"}));
+}
+
+// Ten seconds ahead of the cluster's.
+class AheadClock : public ManualClock {
+ public:
+  using ManualClock::ManualClock;
+  std::optional<ClusterTime> Cluster() const override {
+    return ClusterTime{Now() - 11s, Now() - 10s};
+  }
+};
+
+TEST(HostTest, WhatTheClusterStampedIsTakenByOurClock) {
+  AheadClock clock{Instant(std::chrono::hours(24 * 365 * 56))};
+  NotingLedger ledger;
+  HostOptions options;
+  options.ledger = &ledger;
+  Host host(std::move(options), clock);
+  host.cluster.Receive(NodeChanged{GpuNode("gpu-1")});
+  host.cluster.Receive(Synced());
+  PodFacts pod = GpuPod("train", "u1", 1);
+  pod.node = NodeName("gpu-1");
+  pod.bound_at = clock.Now() - 30s;
+  host.cluster.Receive(PodChanged{pod});
+  ASSERT_FALSE(ledger.events.empty());
+  EXPECT_EQ(ledger.events.front().at, clock.Now() - 20s);
 }
 
 }  // namespace THIS_FILE
