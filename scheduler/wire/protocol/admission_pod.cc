@@ -72,10 +72,6 @@ std::string Shown(Element value) {
   return fmt::format("{} ({})", Quoted(text), FormatMilli(*milli));
 }
 
-std::string ContainerPath(std::string_view list, std::size_t position) {
-  return fmt::format("/spec/{}/{}", list, position);
-}
-
 std::string_view NameOf(Object container) { return FindText(container, "name").value_or(""); }
 
 // The annotations that count: of equal keys the last one, null is none.
@@ -146,6 +142,28 @@ bool HasCount(Object resources, const MutationRules& rules) {
 
 }  // namespace
 
+struct PodMutation::PodContainer {
+  Object container;
+  std::string path;        // in a patch
+  bool first_app = false;  // of those that are no init containers
+};
+
+template <typename Work>
+void PodMutation::ForEachContainer(Work work) const {
+  for (const std::string_view list : kLists) {
+    const std::optional<Array> containers = FindArray(*spec_, list);
+    if (!containers) continue;
+    std::size_t position = 0;
+    for (const Element element : *containers) {
+      PodContainer one;
+      one.path = fmt::format("/spec/{}/{}", list, position);
+      one.first_app = list == kLists[1] && position == 0;
+      ++position;
+      if (element.get(one.container) == simdjson::SUCCESS) work(one);
+    }
+  }
+}
+
 struct PodMutation::Fraction {
   std::string_view container;
   bool first_app = false;
@@ -181,24 +199,14 @@ void PodMutation::StripResults() {
 
 void PodMutation::RewriteFractions() {
   std::optional<Fraction> found;
-  for (const std::string_view list : kLists) {
-    const std::optional<Array> containers = FindArray(*spec_, list);
-    if (!containers) continue;
-    std::size_t position = 0;
-    for (const Element element : *containers) {
-      Object container;
-      if (element.get(container) == simdjson::SUCCESS && !refusal_) {
-        ReadFraction(container, list, position, list == kLists[1] && position == 0, found);
-      }
-      ++position;
-    }
-  }
+  ForEachContainer([&](const PodContainer& one) {
+    if (!refusal_) ReadFraction(one, found);
+  });
   if (found && !refusal_) WriteFraction(*found);
 }
 
-void PodMutation::ReadFraction(Object container, std::string_view list, std::size_t position,
-                               bool first_app, std::optional<Fraction>& found) {
-  const std::optional<Object> resources = FindObject(container, "resources");
+void PodMutation::ReadFraction(const PodContainer& one, std::optional<Fraction>& found) {
+  const std::optional<Object> resources = FindObject(one.container, "resources");
   if (!resources) return;
   std::optional<Fraction> own;
   std::optional<Element> whole;
@@ -215,12 +223,12 @@ void PodMutation::ReadFraction(Object container, std::string_view list, std::siz
       refusal_ = fmt::format(
           "expected a whole number of GPUs, or a part of one as a decimal between 0 and 1 with at "
           "most 3 places, found {}, in {} of container {}",
-          Shown(*value), kGpuKey, Quoted(NameOf(container)));
+          Shown(*value), kGpuKey, Quoted(NameOf(one.container)));
       return;
     }
     if (own && own->milli != *milli) whole = value;
-    if (!own) own = Fraction{NameOf(container), first_app, *value, *milli};
-    std::string path = ContainerPath(list, position) + "/resources";
+    if (!own) own = Fraction{NameOf(one.container), one.first_app, *value, *milli};
+    std::string path = one.path + "/resources";
     AppendPointer(path, side);
     AppendPointer(path, kGpuKey);
     if (rules_.count_hami_shares) {
@@ -267,29 +275,21 @@ void PodMutation::WriteFraction(const Fraction& fraction) {
 }
 
 void PodMutation::CountShares(std::string_view count, const Keys& parts) {
-  for (const std::string_view list : kLists) {
-    const std::optional<Array> containers = FindArray(*spec_, list);
-    if (!containers) continue;
-    std::size_t position = 0;
-    for (const Element element : *containers) {
-      const std::string path = ContainerPath(list, position++) + "/resources";
-      Object container;
-      if (element.get(container) != simdjson::SUCCESS) continue;
-      const std::optional<Object> resources = FindObject(container, "resources");
-      if (!resources || !IsUncountedShare(*resources, count, parts)) continue;
-      for (const std::string_view side : kSides) {
-        std::string amounts = path;
-        AppendPointer(amounts, side);
-        const bool there = FindObject(*resources, side).has_value();
-        // Requests that are not there the API server takes from the limits.
-        if (!there && side != kSides[0]) continue;
-        if (!there) patch_.Add(amounts, Json::object());
-        AppendPointer(amounts, count);
-        patch_.Add(amounts, "1");
-      }
-      changes_request_ = true;
+  ForEachContainer([&](const PodContainer& one) {
+    const std::optional<Object> resources = FindObject(one.container, "resources");
+    if (!resources || !IsUncountedShare(*resources, count, parts)) return;
+    for (const std::string_view side : kSides) {
+      std::string amounts = one.path + "/resources";
+      AppendPointer(amounts, side);
+      const bool there = FindObject(*resources, side).has_value();
+      // Requests that are not there the API server takes from the limits.
+      if (!there && side != kSides[0]) continue;
+      if (!there) patch_.Add(amounts, Json::object());
+      AppendPointer(amounts, count);
+      patch_.Add(amounts, "1");
     }
-  }
+    changes_request_ = true;
+  });
 }
 
 void PodMutation::MoveHamiLimits() {
@@ -297,25 +297,19 @@ void PodMutation::MoveHamiLimits() {
   if (annotations_ && Find(*annotations_, key)) return;
   Json moved = Json::object();
   std::vector<std::string> left_out;
-  for (const std::string_view list : kLists) {
-    const std::optional<Array> containers = FindArray(*spec_, list);
-    if (!containers) continue;
-    std::size_t position = 0;
-    for (const Element element : *containers) {
-      const std::string path = ContainerPath(list, position++) + "/resources";
-      Object container;
-      if (element.get(container) != simdjson::SUCCESS) continue;
-      const std::optional<Object> resources = FindObject(container, "resources");
-      if (!resources) continue;
-      const std::optional<Movable> movable = HamiLimitsOf(*resources, path);
-      if (!movable || (!movable->amounts.empty() && !HasCount(*resources, rules_))) return;
-      for (const auto& [name, amount] : movable->amounts) {
-        moved[std::string(NameOf(container))][std::string(name)] = amount;
-      }
-      left_out.insert(left_out.end(), movable->paths.begin(), movable->paths.end());
+  bool all = true;  // of the pod's amounts can be moved
+  ForEachContainer([&](const PodContainer& one) {
+    const std::optional<Object> resources = FindObject(one.container, "resources");
+    if (!resources) return;
+    const std::optional<Movable> movable = HamiLimitsOf(*resources, one.path + "/resources");
+    all = all && movable && (movable->amounts.empty() || HasCount(*resources, rules_));
+    if (!all) return;
+    for (const auto& [name, amount] : movable->amounts) {
+      moved[std::string(NameOf(one.container))][std::string(name)] = amount;
     }
-  }
-  if (moved.empty()) return;
+    left_out.insert(left_out.end(), movable->paths.begin(), movable->paths.end());
+  });
+  if (!all || moved.empty()) return;
   for (const std::string& path : left_out) patch_.Remove(path);
   SetAnnotation(key, moved.dump());
 }
@@ -377,21 +371,14 @@ void PodMutation::ShowDevices(const PodRequest& request) {
   const ContainerInfo& info =
       request.containers[static_cast<std::size_t>(request.asks[0].container)];
   if (info.plugin_count > 0) return;
-  for (const std::string_view list : kLists) {
-    const std::optional<Array> containers = FindArray(*spec_, list);
-    if (!containers) continue;
-    std::size_t position = 0;
-    for (const Element element : *containers) {
-      const std::string path = ContainerPath(list, position++) + "/env";
-      Object container;
-      if (element.get(container) != simdjson::SUCCESS || NameOf(container) != info.name) continue;
-      const std::optional<Array> env = FindArray(container, "env");
-      if (env && NamesVisibleDevices(*env)) return;
-      if (!env) patch_.Add(path, Json::array());
-      patch_.Add(path + "/-", VisibleDevicesEnv());
-      return;
-    }
-  }
+  ForEachContainer([&](const PodContainer& one) {
+    if (NameOf(one.container) != info.name) return;
+    const std::string path = one.path + "/env";
+    const std::optional<Array> env = FindArray(one.container, "env");
+    if (env && NamesVisibleDevices(*env)) return;
+    if (!env) patch_.Add(path, Json::array());
+    patch_.Add(path + "/-", VisibleDevicesEnv());
+  });
 }
 
 bool IsOurs(std::string_view named, std::string_view scheduler_name) {

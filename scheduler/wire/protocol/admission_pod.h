@@ -67,11 +67,14 @@ class PodMutation {
   std::string patch() const { return patch_.text(); }
 
  private:
+  struct PodContainer;
   struct Fraction;
+  // work(container) for each, init containers first. Requires: spec_.
+  template <typename Work>
+  void ForEachContainer(Work work) const;
   void StripResults();
   void RewriteFractions();
-  void ReadFraction(Object container, std::string_view list, std::size_t position, bool first_app,
-                    std::optional<Fraction>& found);
+  void ReadFraction(const PodContainer& one, std::optional<Fraction>& found);
   void WriteFraction(const Fraction& fraction);
   void CountShares(std::string_view count, const Keys& parts);
   void MoveHamiLimits();
