@@ -107,6 +107,33 @@ def refuses(bench):
     return [] if good else [f"expected a refusal, found {done.returncode}: {done.stderr}"]
 
 
+def figures(bench, server):
+    """bench/figures.py tells what ran and what could not, and runs nothing twice."""
+    script = HERE.parent.parent / "bench" / "figures.py"
+    lines = []
+    with tempfile.TemporaryDirectory() as folder:
+        command = [sys.executable, "-B", str(script), "--data", str(FIXTURES), "--out", folder,
+                   "--quick", "--bench", bench, "--tranche", server, "--only", "ring", "gang",
+                   "ledger"]
+        for _ in range(2):
+            done = subprocess.run(command, capture_output=True, text=True, timeout=60, check=False)
+            if done.returncode != 0:
+                return [f"figures: exit status {done.returncode}: {done.stderr}"]
+            written = (pathlib.Path(folder) / "FIGURES.md").read_text()
+            states = {path.name: path.stat().st_mtime_ns
+                      for path in pathlib.Path(folder).glob("*.state.json")}
+            lines.append((written, states))
+    (first, ran), (again, reran) = lines
+    wanted = ["## Ring", "Not run: expected", "topology/dgx-v.csv, found none", "## Gang",
+              "tranche-bench gang --zones 2", "## Ledger"]
+    lacks = [f"figures: expected {text!r}, found none" for text in wanted if text not in first]
+    if sorted(ran) != ["gang.state.json", "ledger.state.json"]:
+        lacks.append(f"figures: expected gang and ledger to run, found {sorted(ran)}")
+    if (first, ran) != (again, reran):
+        lacks.append("figures: expected nothing to run twice, found other figures")
+    return lacks
+
+
 def as_text(answers):
     """JSON in which a list of numbers takes as few lines as it needs."""
     text = json.dumps(answers, indent=1, sort_keys=True) + "\n"
@@ -130,7 +157,7 @@ def main(arguments):
         for line in lines[:20]:
             print(f"  {line}")
         failed = failed or bool(lines)
-    lines = refuses(bench)
+    lines = refuses(bench) + figures(bench, server)
     for line in lines:
         print(line)
     return 1 if failed or lines else 0
