@@ -6,7 +6,7 @@ DATA holds openb/, philly-vc/ and topology/ as bench/README.md says; benchmarks 
 there are left out, and FIGURES.md says so. FOLDER gets FIGURES.md (machine, commit, each command
 and the tables it printed) and NAME.json and NAME.txt of each; what is there already, of the same
 commit, is not run again, so a run that was cut off goes on. --quick: small inputs that say nothing
-about the product, to see that all of it runs; two minutes. The whole takes hours on two cores and
+about the product, to see that all of it runs; a minute. The whole takes hours on two cores and
 wants nothing else on the machine.
 Exit 1 where a benchmark failed.
 """
