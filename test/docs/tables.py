@@ -74,6 +74,7 @@ ELSEWHERE = [Elsewhere(*row) for row in (
     ("^test/torture/", r"torture_tests", BUILDS),
     ("^test/sim/", r"tranche-sim|same_digests\.sh", "test/sim/tool/main.cc"),
     ("", r"tranche-bench ", "test/bench/run.py"),
+    ("^bench/", r"bench/figures\.py", "test/bench/run.py"),
     ("^bench/peers/", r"^bench/peers/burst.py ", "test/e2e/peers_test.go"),
     ("^bench/", r"build/plot/bin/", BY_HAND + "it draws pictures for people"),
 )]
