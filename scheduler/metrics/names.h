@@ -120,7 +120,7 @@ inline constexpr Series kClockAhead = {
 inline constexpr Series kServerClock = {
     "tranche_api_server_clock_skew_seconds",
     "How far the machine's clock is ahead of the API server's, at least, by the Date of its last "
-    "answer; negative: behind (seconds)"};
+    "answers; negative: behind (seconds)"};
 
 // ---- teams ------------------------------------------------------------------------------------
 inline constexpr Series kNamespaceInfo = {

@@ -4,11 +4,13 @@
 
 #include <algorithm>
 #include <array>
+#include <iterator>
 #include <map>
 #include <optional>
 #include <utility>
 
 #include "scheduler/wire/json/resource_amount.h"
+#include "scheduler/wire/pods/request_styles.h"
 
 namespace tranche::wire {
 namespace {
@@ -220,7 +222,7 @@ void ReadOverhead(Object overhead, FieldReader& reader, std::vector<Amount>& out
 
 namespace {
 
-constexpr std::string_view kMovedKey = "tranche.dev/hami-limits";
+constexpr std::string_view kMovedKey = PodAnnotations::KeyName(PodKey::kHamiLimits);
 
 Amount MovedProblem(int container, std::string_view expected, std::string_view found) {
   Amount amount;

@@ -137,7 +137,9 @@ class PodAnnotations {
   std::optional<std::string_view> Get(PodKey key) const {
     return values_[static_cast<std::size_t>(key)];
   }
-  static std::string_view KeyName(PodKey key) { return kPodKeys[static_cast<std::size_t>(key)]; }
+  static constexpr std::string_view KeyName(PodKey key) {
+    return kPodKeys[static_cast<std::size_t>(key)];
+  }
 
  private:
   std::array<std::optional<std::string_view>, kPodKeys.size()> values_;

@@ -218,7 +218,7 @@ TEST_F(BinderTurns, ANodeThatChangedWhileItWasLockedSendsTheBindBack) {
   host.cluster.Receive(NodeChanged{node});
   api.locks.clear();
   timers.Advance(1'000ms);
-  EXPECT_EQ(Answer(), "the node changed while the pod waited for the node's agent");
+  EXPECT_EQ(Answer(), kChanged);
   EXPECT_EQ(Posts(), "");
   EXPECT_EQ(LockOwner(), "") << "it is given back";
   EXPECT_EQ(Reservations(), 0);
